@@ -17,13 +17,13 @@ from fastrec.evaluation.lists import ListEvaluation
 from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.arrow import read_ids
 from fastrec.inputs.column_names import Columns, user_column
+from fastrec.inputs.findings.columns import LeftOpen, hints_of_columns, marks_rows
 from fastrec.inputs.frames import extra_column
-from fastrec.inputs.hints import LeftOpen, hints_of_columns, marks_rows
-from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import SPELL_ALIKE, kind_of_ids
 from fastrec.inputs.items import ItemTable, read_items
 from fastrec.inputs.sides import NAMED, SIDES, with_logged
 from fastrec.inputs.users import NO_LABEL
+from fastrec.items.history import HistoryCounts
 from fastrec.metrics.recipes import order_of
 from fastrec.report.report import Report, record
 

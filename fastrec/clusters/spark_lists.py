@@ -17,9 +17,9 @@ from fastrec.checks import check_path, shown_url
 from fastrec.clusters.calls import LIST_OPTIONS, SIDE_OPTIONS, TASK_OPTIONS, Path, frames, parquet_files, spark_tasks
 from fastrec.clusters.lists import evaluate_lists
 from fastrec.clusters.spark import FrameSide, SparkReport, report_of
+from fastrec.clusters.table_folders import ENDINGS, MARKS, METADATA, find_inside
 from fastrec.exceptions import Argument, InputError, InputTypeError, MissingFileError
 from fastrec.inputs.sides import NAMED, SIDES
-from fastrec.inputs.table_folders import ENDINGS, MARKS, METADATA, find_inside
 from fastrec.runtime.extras import require
 
 if TYPE_CHECKING:

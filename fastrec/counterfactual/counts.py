@@ -12,7 +12,7 @@ from fastrec.exceptions import InputError, InputTypeError
 from fastrec.inputs.grouping import group_rows
 from fastrec.inputs.ragged import read_only
 from fastrec.inputs.row_groups import refuse_many
-from fastrec.inputs.rows import Keys, encode_key, number_codes
+from fastrec.inputs.users import Keys, encode_key, number_codes
 from fastrec.kernels import position as kernels
 from fastrec.runtime.launcher import launch
 from fastrec.runtime.threads import run_in_threads

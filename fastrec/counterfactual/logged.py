@@ -19,7 +19,7 @@ from fastrec.inputs.findings.evidence import findings_of
 from fastrec.inputs.grouping import Grouping, group_rows
 from fastrec.inputs.ids import Ids, Strings
 from fastrec.inputs.ragged import check_indptr, longest_row, read_only
-from fastrec.inputs.rows import encode_keys
+from fastrec.inputs.users import encode_keys
 from fastrec.kernels import weights as kernels
 
 Array = np.ndarray[Any, Any]

@@ -15,7 +15,7 @@ from fastrec.counterfactual.result import CtrByRank, PositionBias, check_count
 from fastrec.exceptions import Argument, InputError, InputTypeError, renaming, shown
 from fastrec.inputs.column_names import Columns
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.rows import encode_keys
+from fastrec.inputs.users import encode_keys
 from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.clusters import MOMENTS, count_users
 

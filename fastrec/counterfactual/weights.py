@@ -11,10 +11,10 @@ import numpy as np
 from fastrec.checks import check_choice, is_number
 from fastrec.exceptions import Argument, InputError, InputTypeError, shown
 from fastrec.inputs.column_names import Columns
-from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import check_ids, spell
 from fastrec.inputs.items import ITEM_ID
 from fastrec.inputs.users import alike, as_labels
+from fastrec.items.history import HistoryCounts
 from fastrec.runtime.limits import resolve_threads
 
 Array = np.ndarray[Any, Any]

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastrec.exceptions import Argument, FastrecError, InputError, InputTypeError, Place, Text
-from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.ids import Ids, kind_of_ids, spell
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows
+
+if TYPE_CHECKING:
+    from fastrec.items.history import HistoryCounts
 
 Array = np.ndarray[Any, Any]
 HISTORY, N_USERS, EXAMINATION, COLUMN = "history", "n_users", "examination", "items column "

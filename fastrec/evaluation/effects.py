@@ -14,7 +14,7 @@ import numpy as np
 from fastrec.evaluation.accumulators import GroupKey
 from fastrec.evaluation.engine import sum_exactly
 from fastrec.evaluation.state import EffectSums, State
-from fastrec.inputs.users import Users, positions_by_code
+from fastrec.inputs.users import Users
 
 Array = np.ndarray[Any, Any]
 
@@ -35,6 +35,17 @@ class GroupEffects(NamedTuple):
     group: GroupKey | None
     sums: dict[int, tuple[int, int]]  # by position of the metric: of effects, and of their squares
     classes: list[int]  # how many users have each class of scored rows; lists have none
+
+
+def positions_by_code(codes: Array) -> list[Array]:
+    """Return the positions of the users of each group, ascending by its code."""
+    if not len(codes):
+        return []
+    order, ordered = np.arange(len(codes)), codes
+    if (codes[1:] < codes[:-1]).any():  # codes of segments of rows ascend
+        order = np.argsort(codes, kind="stable")
+        ordered = codes[order]
+    return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
 
 
 def effects_of_groups(

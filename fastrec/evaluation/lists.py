@@ -59,7 +59,6 @@ from fastrec.exceptions import Argument, InputError, MetricError
 from fastrec.inputs.arrays import FlatSide, find_tied_user
 from fastrec.inputs.arrow import Frame, open_foreign
 from fastrec.inputs.findings.evidence import FEW_LISTS, add_evidence, remark
-from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable, read_items, read_once
 from fastrec.inputs.lists import (
     AboutUsers,
@@ -67,10 +66,8 @@ from fastrec.inputs.lists import (
     Names,
     Prepared,
     Settings,
-    known_items,
     prepare,
 )
-from fastrec.inputs.row_digests import digest_of_truth
 from fastrec.inputs.sides import UNJUDGED, joined_exclude
 from fastrec.kernels import codes as op
 from fastrec.metrics.calls import of_lists_instead
@@ -90,11 +87,13 @@ from fastrec.policies import (
     Ties,
     Unseen,
 )
+from fastrec.report.row_digests import digest_of_truth
 from fastrec.runtime.limits import read_size
 
 if TYPE_CHECKING:
     from fastrec.evaluation.models import ModelParts, Reads, Working
     from fastrec.inputs.models import ModelCall
+    from fastrec.items.history import HistoryCounts
     from fastrec.items.sides import BatchSides
 
 Array = np.ndarray[Any, Any]
@@ -163,9 +162,15 @@ class ListEvaluation(Evaluation):
             del options[name]
         rules = rules_of(_read_rules, metrics, options)
         self._items = None if items is None else read_items(items)
-        is_counted = isinstance(history, HistoryCounts)  # engines pass the rows with each batch
-        self._history = None if is_counted or history is None else read_once(history, "history")
-        self.counts_of_history: HistoryCounts | None = history if is_counted else None
+        self._history: Any = None
+        self.counts_of_history: HistoryCounts | None = None
+        if history is not None:
+            from fastrec.items.history import HistoryCounts
+
+            if isinstance(history, HistoryCounts):  # engines pass the rows with each batch
+                self.counts_of_history = history
+            else:
+                self._history = read_once(history, "history")
         self._n_users = rules.n_users
         self._examination = None if examination is None else check_examination(examination)
         self._known_digests: dict[str, str] = {}
@@ -261,7 +266,7 @@ class ListEvaluation(Evaluation):
         self._check_passed(passed)
         about = about_users(given, order_of(self.like["like"]) if self.like else "rank")
         rules = self._rules_of_sides(only_judged=excluded == UNJUDGED)
-        prepared = prepare(passed, about, rules, self._items, self._count_history(about))
+        prepared = prepare(passed, about, rules, self._known_items(about))
         if self._is_sampled:
             check_lengths(prepared.lists, self.settings, prepared.names)
         return prepared._replace(exclude=excluded)
@@ -278,7 +283,7 @@ class ListEvaluation(Evaluation):
         self._check_passed(passed)
         del passed["recs"]
         about = about_users({**given, "user_ids": None})
-        known = known_items(self._items, self._count_history(about))
+        known = self._known_items(about)
         working = working._replace(exclude=excluded)
         return ModelParts(call, passed, about, self._rules_of_sides(), known, self._reads_of_model, working)
 
@@ -321,12 +326,15 @@ class ListEvaluation(Evaluation):
         listed = None if None in cutoffs or by_gain else max(k for k in cutoffs if k is not None)
         return Reads(depth, listed, sample)
 
-    def _count_history(self, about: AboutUsers) -> HistoryCounts | None:
-        """Return the counts of the items of the whole history, if a metric reads them."""
+    def _known_items(self, about: AboutUsers) -> dict[str, Any]:
+        """Return the items, and the counts of those of the whole history if a metric reads them, by name."""
         is_missing = self._history is not None and self.counts_of_history is None
         if is_missing and (self.reads_popularity or self.settings.get("sample") == "popularity"):
+            from fastrec.items.history import HistoryCounts
+
             self.counts_of_history = HistoryCounts.read(self._history, about.columns, self.n_threads)
-        return self.counts_of_history
+        known = {"items": self._items, "counts": self.counts_of_history}
+        return {name: value for name, value in known.items() if value is not None}
 
     def _digests(self, used: Iterable[str]) -> dict[str, str]:
         """Return digests of the sides that metrics read and that all parts of an evaluation share."""

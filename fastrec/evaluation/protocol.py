@@ -21,6 +21,7 @@ from fastrec._version import __version__
 from fastrec.checks import MinGain, some_names, with_article
 from fastrec.evaluation.accumulators import GroupKey, find_accumulator
 from fastrec.evaluation.engine import Outcome
+from fastrec.evaluation.seen_users import SeenUsers
 from fastrec.evaluation.state import GroupSums, State
 from fastrec.evaluation.tools import values_by_metric, warnings_of_tool
 from fastrec.exceptions import Argument, InputError, MetricError, Text, joined, one_line, shown
@@ -28,7 +29,7 @@ from fastrec.inputs.column_names import Columns
 from fastrec.inputs.findings.evidence import NO_COMMON_ID, NO_LIST, Evidence, add_evidence, findings_of, read_evidence
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.lists import AboutUsers
-from fastrec.inputs.users import SeenUsers, Users, check_keys, check_saved_ids, join_ids, pack_ids, unpack_ids
+from fastrec.inputs.users import Users, check_keys, check_saved_ids, join_ids, pack_ids, unpack_ids
 from fastrec.metrics.calls import expand
 from fastrec.metrics.declaration import FAMILIES, Call, Changes
 from fastrec.metrics.plan import Asked, Plan, make_plan

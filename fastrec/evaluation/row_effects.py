@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastrec.evaluation.accumulators import AccumulatorKey, GroupKey
-from fastrec.evaluation.effects import GroupEffects, Written, add_group_effects, effects_of_groups
+from fastrec.evaluation.effects import GroupEffects, Written, add_group_effects, effects_of_groups, positions_by_code
 from fastrec.evaluation.row_rules import positive_rows
 from fastrec.evaluation.state import State
 from fastrec.inputs.rows import Rows
-from fastrec.inputs.users import Users, positions_by_code
+from fastrec.inputs.users import Users
 from fastrec.metrics.row_statistics import SCORE_COUNTS
 from fastrec.report.estimates import Effects
 from fastrec.scored.influence import BatchRows

@@ -14,11 +14,13 @@ from fastrec.checks import with_article
 from fastrec.evaluation.rows import RowEvaluation, usual_of_rows
 from fastrec.exceptions import Argument, InputError, InputTypeError, Name, Place, renaming, shown
 from fastrec.inputs.arrow import Frame, open_foreign
-from fastrec.inputs.hints import hints_of_rows
-from fastrec.inputs.rows import Rows, go_side_by_side
+from fastrec.inputs.findings.columns import hints_of_rows
+from fastrec.inputs.rows import Rows
 from fastrec.report.report import Report, record
 from fastrec.runtime.limits import resolve_threads
 from fastrec.runtime.threads import run_side_by_side
+
+ROWS_SIDE_BY_SIDE = 1 << 21  # of all models at most: one after the other takes less memory
 
 
 class _RowsOfModel(NamedTuple):
@@ -73,7 +75,8 @@ def reports_of_models(
     names, threads = list(scores), resolve_threads(given["n_threads"])
     first = read(names[0])
     waiting = [first]
-    if go_side_by_side(len(first.rows.scores), len(names), threads) and first.evaluation.has_only_builtin_metrics:
+    side_by_side = len(names) * len(first.rows.scores) <= ROWS_SIDE_BY_SIDE and 1 < threads < 2 * len(names)
+    if side_by_side and first.evaluation.has_only_builtin_metrics:
         with contextlib.suppress(Exception):  # raised again in turn
             every = [first, *map(read, names[1:])]
             if run_side_by_side(lambda at: every[at].add(None, 1), range(len(every)), threads) is not None:

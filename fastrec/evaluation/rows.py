@@ -42,7 +42,6 @@ from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES
 from fastrec.inputs.findings.evidence import add_evidence, remark
 from fastrec.inputs.frames import read_user_labels
 from fastrec.inputs.lists import Names
-from fastrec.inputs.row_digests import digest_of_rows
 from fastrec.inputs.row_groups import check_apart
 from fastrec.inputs.rows import ROWS_WITHOUT_USERS, Rows, RowSides, label_users, one_by_one, read_frame, read_rows
 from fastrec.kernels import codes as op
@@ -53,6 +52,7 @@ from fastrec.metrics.row_statistics import SCORE_COUNTS
 from fastrec.policies import BY_ID, TIES, NoTruth, OneClass, Ties
 from fastrec.report.estimates import Effects, Estimate
 from fastrec.report.report import Report, note_clips
+from fastrec.report.row_digests import digest_of_rows
 
 if TYPE_CHECKING:
     from fastrec.scored.score_counts import ScoreCounts

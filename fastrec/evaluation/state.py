@@ -18,7 +18,6 @@ from fastrec.evaluation.accumulators import (
 )
 from fastrec.evaluation.exact import as_fraction, combined_error, mean_and_error, weighted_mean_and_error
 from fastrec.exceptions import Argument, GroupingName, InputError, MetricError, Text, shown
-from fastrec.inputs.row_digests import NO_ROWS, Digest, add_digests, read_digest
 from fastrec.inputs.row_groups import check_apart, refuse_many
 from fastrec.inputs.users import NO_LABEL
 from fastrec.kernels import codes as op
@@ -30,6 +29,7 @@ from fastrec.metrics.statistics import Over, Ratio
 from fastrec.metrics.traces import Value
 from fastrec.report.archive import pack_integers, unpack_integers
 from fastrec.report.estimates import Estimate, IntervalKind
+from fastrec.report.row_digests import NO_ROWS, Digest, add_digests, read_digest
 
 Array = np.ndarray[Any, Any]
 NO_VARIANCE = 2.0**-24  # of the mean: what the rounding of squares may leave of the deviation of equal values

@@ -18,9 +18,16 @@ from fastrec.files.reader import TableReader
 from fastrec.files.text_values import as_numbers
 from fastrec.files.types import row_codes
 from fastrec.inputs.arrow import is_numeric, read_numbers
-from fastrec.inputs.findings.columns import FIRST_ROWS, FirstRows, evidence_of_columns, evidence_of_slates, finite
+from fastrec.inputs.findings.columns import (
+    FIRST_ROWS,
+    FirstRows,
+    LeftOpen,
+    evidence_of_columns,
+    evidence_of_slates,
+    finite,
+    hints_of_columns,
+)
 from fastrec.inputs.findings.evidence import Evidence, findings_of
-from fastrec.inputs.hints import LeftOpen, hints_of_columns
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.strings import decoded
 

@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from fastrec.checks import shown_url, with_article
+from fastrec.clusters.table_folders import DELTA, ENDINGS, HUDI, LOG, METADATA, find_inside
 from fastrec.exceptions import FastrecError, InputError, MissingFileError
 from fastrec.files.formats.base import FileHead, Format, narrowest
-from fastrec.inputs.table_folders import DELTA, ENDINGS, HUDI, LOG, METADATA, find_inside
 from fastrec.runtime.extras import require
 
 ONE_PARTITION = {"datafusion.execution.target_partitions": "1"}  # else threads give the rows in any order

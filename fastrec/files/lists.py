@@ -11,10 +11,10 @@ from fastrec.files.hints import hints_of_lists
 from fastrec.files.job import Evaluated, FileJob, FileRows, finished
 from fastrec.files.resources import Path, Resources
 from fastrec.inputs.column_names import Columns
-from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.sides import shared_rows, with_logged
 from fastrec.inputs.users import UserLabels
+from fastrec.items.history import HistoryCounts
 from fastrec.report.report import record
 
 

@@ -17,7 +17,7 @@ from fastrec.files.reader import ROW_NUMBER, TableReader
 from fastrec.files.resources import Path, Resources
 from fastrec.files.rows import arguments_of_log
 from fastrec.files.types import row_codes
-from fastrec.inputs.hints import hints_of_rows
+from fastrec.inputs.findings.columns import hints_of_rows
 from fastrec.inputs.users import NO_LABEL
 from fastrec.report.report import Report, record
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from fastrec.checks import check_there, shown_url
+from fastrec.clusters.table_folders import find_table
 from fastrec.exceptions import InputError, MissingFileError
 from fastrec.files.lakes import Version, check_apart, read_version
-from fastrec.inputs.table_folders import find_table
 
 
 class Files(NamedTuple):

@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from fastrec.checks import URL_PACKAGES, is_url, shown_url
+from fastrec.clusters.table_folders import DELTA, ICEBERG, LOG, MARKS, METADATA, find_table, is_metadata
 from fastrec.exceptions import Argument, FastrecError, InputError, MissingFileError, spelled
 from fastrec.files.formats.foreign import reason_of_url
 from fastrec.files.paths import find_files
-from fastrec.inputs.table_folders import DELTA, ICEBERG, LOG, MARKS, METADATA, find_table, is_metadata
 from fastrec.runtime.extras import require
 from fastrec.runtime.outputs import temporary_folder
 

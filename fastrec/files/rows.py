@@ -10,7 +10,7 @@ from fastrec.files.columns import RowColumns
 from fastrec.files.job import Evaluated, FileJob, finished
 from fastrec.files.reader import TableReader
 from fastrec.files.resources import Path, Resources
-from fastrec.inputs.hints import hints_of_rows
+from fastrec.inputs.findings.columns import hints_of_rows
 from fastrec.inputs.users import UserLabels
 from fastrec.report.report import Report, record
 

@@ -175,19 +175,6 @@ def refuse_model(name: str, value: Any) -> None:
     )
 
 
-def has_rows(value: Any) -> bool:
-    """Return whether a side of any form has rows, as far as its length tells."""
-    if isinstance(value, Mapping):
-        return any(map(has_rows, value.values()))
-    if isinstance(value, tuple) and len(value) == 2 and hasattr(value[0], "__len__"):  # items, indptr
-        return has_rows(value[0])
-    if isinstance(value, list | tuple):
-        return any(map(has_rows, value))
-    if isinstance(value, np.ndarray):
-        return value.size > 0
-    return not hasattr(value, "__len__") or len(value) > 0
-
-
 def _plain_numbers(value: Any, form: InputForm, name: str) -> Any:
     """Return numbers that are given without items; None for any other value."""
     if form is InputForm.FOREIGN:

@@ -17,7 +17,7 @@ from fastrec.inputs.ids import Strings, integer_ids
 from fastrec.inputs.ragged import Ragged
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.strings import MANY_STRINGS, number_column, without_views
-from fastrec.inputs.values import find_nulls, refuse_nulls, values_of
+from fastrec.inputs.values import call_arrow, find_nulls, refuse_nulls, values_of
 from fastrec.runtime.extras import require
 
 Array = np.ndarray[Any, Any]
@@ -208,8 +208,6 @@ def read_foreign(value: Any, name: str) -> Frame | Column:
     exports = hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
     if not exports and not _is_series(value) and not _is_of_polars(value):
         value = _collect(value, name)
-    if isinstance(value, arrow.Table):  # keeps its chunks, which an export would change
-        return Frame(name, _column_names(value, name), value.column, cut=lambda n_rows: value.slice(0, n_rows))
     if _is_of_pandas(value) and hasattr(value, "columns"):
         index = [f"; {level!r} is its index: reset_index() makes it a column" for level in value.index.names if level]
         frame = _frame_of_objects(name, list(value.columns), lambda column: value[column], *index[:1])
@@ -221,20 +219,16 @@ def read_foreign(value: Any, name: str) -> Frame | Column:
             lambda column: _import_column(value.get_column(column), name, column),
             cut=value.head,
         )
-    try:
-        columns = _import(value)
-    except (arrow.ArrowException, TypeError, ValueError) as error:
-        raise InputTypeError(f"{name} cannot be read as an Arrow table or array: {error}") from None
-    if not arrow.types.is_struct(columns.type):
-        return columns
-    _check_column(columns, name)
-    names = [field.name for field in columns.type]
-    return Frame(
-        name,
-        names,
-        lambda column: _field(columns, names.index(column)),
-        cut=lambda n_rows: columns.slice(0, n_rows),
-    )
+    if not isinstance(value, arrow.Table):  # which keeps its chunks, as an export would not
+        try:
+            columns = _import(value)
+        except (arrow.ArrowException, TypeError, ValueError) as error:
+            raise InputTypeError(f"{name} cannot be read as an Arrow table or array: {error}") from None
+        if not arrow.types.is_struct(columns.type):
+            return columns
+        _check_column(columns, name)
+        value = arrow.Table.from_struct_array(columns)
+    return Frame(name, _column_names(value, name), value.column, cut=lambda n_rows: value.slice(0, n_rows))
 
 
 def _column_names(table: Any, name: str) -> list[str]:
@@ -302,14 +296,6 @@ def _import_column(series: Any, name: str, column: str) -> Column:
         raise InputTypeError(Place(name, column), f" cannot be read as one Arrow column: {error}") from None
 
 
-def _field(columns: Column, at: int) -> Column:
-    """Return one field of a column of structs."""
-    import pyarrow as pa
-
-    parts = [chunk.field(at) for chunk in columns.chunks]
-    return pa.chunked_array(parts, columns.type.field(at).type)
-
-
 def _read_spark(rows: Sequence[Any], name: str) -> Frame:
     """Read a list of Spark rows, as returned by `DataFrame.collect()`."""
     columns = list(rows[0].__fields__)
@@ -351,8 +337,11 @@ def read_ids(column: Column, where: str, n_threads: int = 1) -> Array | Strings:
 
     if types.is_null(column.type) or not len(column):
         return np.zeros(0, np.int64)
-    if types.is_dictionary(column.type):
-        return _read_dictionary(column, where)
+    if types.is_dictionary(column.type):  # categories of pandas or Polars, or an encoded column of a file
+        name = _kind_of_strings(column.type.value_type)
+        if name is None or any(chunk.dictionary.null_count for chunk in column.chunks if len(chunk)):
+            return read_ids(_without_views(column).cast(column.type.value_type), where)
+        return _strings_of(_without_views(column).unify_dictionaries(), name)
     if (name := _kind_of_strings(column.type)) is not None:
         numbered = number_column(column, n_threads) if len(column) >= MANY_STRINGS else None
         if numbered is not None:
@@ -437,23 +426,6 @@ def _strings_of(column: Column, kind: str) -> Strings:
     if codes.dtype == np.uint32 and len(values) <= MAX_CODES:
         codes = codes.view(np.int32)
     return Strings(integer_ids(codes, "codes"), values, kind)
-
-
-def _read_dictionary(column: Column, where: str) -> Array | Strings:
-    """Read a dictionary-encoded column: categories of pandas or Polars, or an encoded column of a file."""
-    from pyarrow import types
-
-    name = _kind_of_strings(column.type.value_type)
-    if name is None and not types.is_integer(column.type.value_type):
-        raise InputTypeError(where, f" must hold integers or strings, found categories of {column.type.value_type}")
-    column = _without_views(column)
-    chunks = [chunk for chunk in column.chunks if len(chunk)]
-    if any(chunk.dictionary.null_count for chunk in chunks):  # of no row, or the column was rejected
-        return read_ids(column.cast(column.type.value_type), where)
-    if name is None:
-        parts = [values_of(chunk.dictionary)[values_of(chunk.indices)] for chunk in chunks]
-        return integer_ids(_join(parts, np.int64), where)
-    return _strings_of(column.unify_dictionaries(), name)
 
 
 def _kind_of_strings(kind: Any) -> str | None:
@@ -548,13 +520,9 @@ def split_lists(column: Column, where: str, *, nulls: bool = False) -> tuple[Col
     import pyarrow as pa
 
     _check_column(column, where)
-    parts, lengths = [], [np.zeros(1, np.int64)]
-    for chunk in column.chunks:
-        values, offsets = _values_of(chunk)
-        parts.append(values)
-        lengths.append(np.diff(offsets))
-    flat = pa.chunked_array(parts, column.type.value_type)
-    indptr = np.cumsum(np.concatenate(lengths), dtype=np.int64)
+    flat = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
+    lengths = [values_of(call_arrow("list_value_length", chunk)) for chunk in column.chunks]
+    indptr = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]), dtype=np.int64)
     if not nulls and (null := find_nulls(flat)).any():
         at = int(np.searchsorted(indptr, int(null.argmax()), side="right")) - 1
         row = RowNumber(at, f" in the list of row {at}, counted from 0", " in a list")
@@ -573,19 +541,3 @@ def check_same_lengths(indptr: Array, wanted: Array, where: str) -> None:
     found, of = np.diff(indptr)[at], np.diff(wanted)[at]
     row = RowNumber(at, f" row {at}, counted from 0,", " a row")
     raise InputError(where, " must hold one value per item, but", row, f" has {found} for {of} items")
-
-
-def _values_of(chunk: Any) -> tuple[Any, Array]:
-    """Return the values in the lists of a chunk, and where each list begins among all values."""
-    from pyarrow import types
-
-    if types.is_list_view(chunk.type) or types.is_large_list_view(chunk.type):
-        # the lists may be in any order, which PyArrow's own cast gets wrong
-        return chunk.flatten(), np.concatenate([[0], np.cumsum(values_of(chunk.sizes), dtype=np.int64)])
-    if types.is_fixed_size_list(chunk.type):
-        width = chunk.type.list_size
-        offsets = (np.arange(len(chunk) + 1, dtype=np.int64) + chunk.offset) * width
-    else:
-        offsets = values_of(chunk.offsets)
-    first = int(offsets[0])
-    return chunk.values.slice(first, int(offsets[-1]) - first), offsets

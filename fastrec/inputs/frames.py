@@ -27,7 +27,7 @@ from fastrec.inputs.arrow import (
 )
 from fastrec.inputs.column_names import Columns, names_of, one_name, user_column
 from fastrec.inputs.columns import NUMBER_FIRST, check_numbers_of_items, check_whole
-from fastrec.inputs.findings.columns import evidence_of_columns, rows_of_frame
+from fastrec.inputs.findings.columns import LeftOpen, evidence_of_columns, hints_of_columns, rows_of_frame
 from fastrec.inputs.findings.evidence import Evidence, remark
 from fastrec.inputs.grouping import (
     Grouping,
@@ -38,19 +38,20 @@ from fastrec.inputs.grouping import (
     one_per_user,
     order_of_ids,
 )
-from fastrec.inputs.hints import LeftOpen, are_gapless, hints_of_columns, users_with_gaps
-from fastrec.inputs.ids import Ids, Strings, are_integers, encode_strings, spell
+from fastrec.inputs.ids import Ids, Strings, are_integers
 from fastrec.inputs.sides import READ_SIDES, mixed_forms
 from fastrec.inputs.users import (
     NO_LABEL,
+    Keys,
     UserLabels,
     Users,
     as_labels,
     check_groups,
     check_labels,
     check_weights,
+    combine_keys,
+    encode_sides,
     refuse_row_numbers,
-    spelled_labels,
 )
 from fastrec.runtime.threads import run_in_threads
 
@@ -112,7 +113,7 @@ class FrameRows(NamedTuple):
         check_same_lengths(indptr, self.grouping.indptr, self.frame.where(name))
         return flat
 
-    def of_users(self, values: Array, valid: Array | None, name: str, users: _FrameUsers) -> tuple[Array, Array]:
+    def of_users(self, values: Array, valid: Array | None, name: str, users: Keys) -> tuple[Array, Array]:
         """Return the value of each user of this frame, and who has one; all rows of a user must agree."""
         if len(values) != (len(self.grouping.ids) if self.lists else self.grouping.indptr[-1]):
             raise InputError(
@@ -120,20 +121,7 @@ class FrameRows(NamedTuple):
             )
         if self.lists:
             return values, np.ones(len(values), bool) if valid is None else valid
-        return one_per_user(values, valid, self.grouping, users.spell, self.frame.where(name))
-
-
-class _FrameUsers(NamedTuple):
-    """Users of several frames."""
-
-    ids: Array  # integers
-    strings: Sequence[Any] | None  # that these encode; None if they are the ids themselves
-
-    def spell(self, ids: Array) -> Array:
-        """Return ids of users as passed."""
-        if self.strings is None:
-            return ids.astype(np.int64, copy=False)
-        return spelled_labels(self.strings, ids)
+        return one_per_user(values, valid, self.grouping, users.name_of, self.frame.where(name))
 
 
 def read_frames(
@@ -154,18 +142,18 @@ def read_frames(
     named = _id_columns(opened)
     ids = run_in_threads(lambda at: read_ids(*named[at], of_each), range(len(named)), n_threads)
     items = ids[-len(opened) :]
-    keys, strings = _join_users(ids[: -len(opened)], [table.frame for table in opened])
-    nobody = _FrameUsers(keys[0][:0], strings)
+    keys, name_of = _encode_users(ids[: -len(opened)], [table.frame for table in opened])
+    nobody = Keys(keys[0][:0], name_of)
     sides = {
         table.frame.name: _read_side(table, own, own_items, columns, nobody, n_threads)
         for table, own, own_items in zip(opened, keys, items, strict=True)
     }
     having = [rows for name, (rows, _) in sides.items() if READ_SIDES[name].has_users]
-    users = nobody._replace(ids=functools.reduce(join_users, (rows.grouping.ids for rows in having)))
-    order = order_of_ids(users.ids)
+    users = nobody._replace(codes=functools.reduce(join_users, (rows.grouping.ids for rows in having)))
+    order = order_of_ids(users.codes)
     groups: Any = {name: _read_labels(name, having, users) for name in columns.groupings()} or None
     weights = _read_user_weights(user_weight, having, users)
-    moved = {name: _of_users(users.ids, rows, side, n_threads) for name, (rows, side) in sides.items()}
+    moved = {name: _of_users(users.codes, rows, side, n_threads) for name, (rows, side) in sides.items()}
     evidence: list[Evidence] = []
     if "truth" in sides:
         (recs, _), (truth, _) = sides["recs"], sides["truth"]
@@ -186,7 +174,7 @@ def read_frames(
         rows = rows_of_frame(recs.frame, keys[at], codes)
         ordering = extra_column(recs.frame, columns)
         evidence += () if recs.lists else evidence_of_columns(recs.frame.columns, used, *ordering, rows)
-    user_ids, n_users = users.spell(users.ids), len(users.ids)
+    user_ids, n_users = users.name_of(users.codes), len(users.codes)
     grouped = check_groups(groups if labels is None else labels.of(user_ids), n_users)
     return moved, Users(user_ids, *grouped, check_weights(weights, n_users), order), tuple(evidence)
 
@@ -195,8 +183,8 @@ def read_frame(frame: Frame, columns: Columns, n_threads: int) -> RawSide:
     """Return one frame as a side for its own users."""
     table = _open(frame, columns)
     *users, items = (read_ids(column, where, n_threads) for column, where in _id_columns([table]))
-    (keys,), strings = _join_users(users, [frame])
-    return _read_side(table, keys, items, columns, _FrameUsers(keys[:0], strings), n_threads)[1]
+    (keys,), name_of = _encode_users(users, [frame])
+    return _read_side(table, keys, items, columns, Keys(keys[:0], name_of), n_threads)[1]
 
 
 def _has_gains(truth: FrameRows, name: str) -> bool:
@@ -214,30 +202,24 @@ def _as_frame(name: str, given: Mapping[str, Any]) -> Frame:
     return value
 
 
-def _join_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[list[Array], Sequence[Any] | None]:
-    """Return ids of several frames as integers, and the strings that these encode."""
-    if are_integers(role, zip((frame.name for frame in frames), ids, strict=True)):
-        return [own for own in ids if isinstance(own, np.ndarray)], None
-    return encode_strings(own if isinstance(own, Strings) else np.zeros(0, object) for own in ids)
+def _encode_ids(ids: Sequence[Ids], frames: Sequence[Frame], role: str) -> tuple[list[Array], Callable[[Array], Array]]:
+    """Encode ids of several frames, which must be of one kind; see `encode_sides`."""
+    are_integers(role, zip((frame.name for frame in frames), ids, strict=True))
+    return encode_sides(ids)
 
 
-def _join_users(ids: Sequence[Ids], frames: Sequence[Frame]) -> tuple[list[Array], Sequence[Any] | None]:
-    """Return the users of several frames as integers, and what these encode: tuples if several columns name a user.
+def _encode_users(ids: Sequence[Ids], frames: Sequence[Frame]) -> tuple[list[Array], Callable[[Array], Array]]:
+    """Encode the users of several frames, which several columns may name together.
 
     `ids` are those of all columns of the first frame, then of the next.
     """
     n_columns = len(ids) // len(frames)
+    columns = [_encode_ids(ids[nth::n_columns], frames, "user") for nth in range(n_columns)]
     if n_columns == 1:
-        return _join_ids(ids, frames, "user")
-    users, columns = np.zeros(0, np.int64), []
-    for nth in range(n_columns):
-        keys, strings = _join_ids(ids[nth::n_columns], frames, "user")
-        distinct, codes = np.unique(np.concatenate(keys), return_inverse=True)
-        columns.append((distinct.tolist() if strings is None else spell(strings, distinct), codes))
-        users = np.unique(users, return_inverse=True)[1] * len(distinct) + codes if nth else codes
-    _, first, users = np.unique(users, return_index=True, return_inverse=True)
-    names = zip(*([values[code] for code in codes[first].tolist()] for values, codes in columns), strict=True)
-    return np.split(users, np.cumsum([len(own) for own in keys])[:-1]), list(names)
+        return columns[0]
+    keys = combine_keys([Keys(np.concatenate(codes), name_of) for codes, name_of in columns])
+    ends = np.cumsum([len(codes) for codes in columns[0][0]])
+    return np.split(keys.codes, ends[:-1]), keys.name_of
 
 
 class _Opened(NamedTuple):
@@ -306,7 +288,7 @@ def _id_columns(opened: Sequence[_Opened]) -> list[tuple[Any, str]]:
 
 
 def _read_side(
-    table: _Opened, keys: Array, ids: Ids, columns: Columns, users: _FrameUsers, n_threads: int
+    table: _Opened, keys: Array, ids: Ids, columns: Columns, users: Keys, n_threads: int
 ) -> tuple[FrameRows, RawSide]:
     """Return the items of one frame by user, ordered by rank if there are ranks, and their scores or gains."""
     frame = table.frame
@@ -343,21 +325,30 @@ def _ranks_with_gaps(ranks: Array, grouping: Grouping) -> Array | None:
     """Return ascending ranks per user; None if the ranks of every user run from 1, or from 0, without a gap."""
     indptr = grouping.indptr
     lengths = np.diff(indptr)
-    if are_gapless(ranks, lengths):
-        return None
+    lowest = int(ranks.min(initial=1))
+    if lowest in (0, 1) and int(ranks.max(initial=0)) - lowest < int(lengths.min(initial=len(ranks))):
+        return None  # as their minimum and maximum show
     by_user = grouping.take(ranks)
     if not len(users_with_gaps(by_user, indptr)):
         return None
     return by_user[np.lexsort((by_user, np.repeat(np.arange(len(lengths)), lengths)))]
 
 
-def _refuse_repeated(keys: Array, frame: Frame, users: _FrameUsers) -> None:
+def users_with_gaps(ranks: Array, indptr: Array) -> Array:
+    """Return the positions of users with distinct ranks that do not run from 1, or from 0, without a gap."""
+    having = np.flatnonzero(np.diff(indptr))
+    first, last = (limit.reduceat(ranks, indptr[having]).astype(np.int64) for limit in (np.minimum, np.maximum))
+    gapless = ((first == 0) | (first == 1)) & (last - first < np.diff(indptr)[having])
+    return np.asarray(having[~gapless])
+
+
+def _refuse_repeated(keys: Array, frame: Frame, users: Keys) -> None:
     """Reject users with several rows: columns of lists have one row per user."""
     order = np.argsort(keys, kind="stable")
     again = keys[order[1:]] == keys[order[:-1]]
     if again.any():
         at = int(again.argmax())
-        who = users.spell(keys[order[at : at + 1]]).tolist()[0]
+        who = users.name_of(keys[order[at : at + 1]]).tolist()[0]
         raise InputError(
             f"{frame.name} has columns of lists, one row per user, but user {who!r} stands",
             RowNumber(int(order[at]), f" in rows {order[at]} and {order[at + 1]}, counted from 0", " in several rows"),
@@ -377,11 +368,11 @@ def extra_column(frame: Frame, columns: Columns) -> tuple[str, str | None]:
     return role, None if name is None else one_name(name, role)
 
 
-def _order(items: Array, ranks: Array, rows: FrameRows, where: str, users: _FrameUsers, n_threads: int) -> Array:
+def _order(items: Array, ranks: Array, rows: FrameRows, where: str, users: Keys, n_threads: int) -> Array:
     ordered, twice = rows.grouping.take_by_rank(items, ranks, n_threads)
     if twice is not None:
         user, rank = twice
-        who = users.spell(rows.grouping.ids[user : user + 1]).tolist()[0]
+        who = users.name_of(rows.grouping.ids[user : user + 1]).tolist()[0]
         own = slice(*rows.grouping.indptr[user : user + 2])
         there = rows.grouping.take(items)[own][rows.grouping.take(ranks)[own] == rank]
         advice = "if a user has several lists, name what tells them apart as well: user=['user_id', 'date']; "
@@ -415,19 +406,17 @@ def _having(name: str, sides: Sequence[FrameRows], mend: str = "") -> list[Frame
     return having
 
 
-def _read_labels(name: str, sides: Sequence[FrameRows], users: _FrameUsers) -> Array:
+def _read_labels(name: str, sides: Sequence[FrameRows], users: Keys) -> Array:
     """Return the label of each user, integers or strings; NO_LABEL if no frame with the column has the user."""
     having = _having(
         name, sides, Text("; ", Argument("by", (...,)), " also takes a data frame of users, or {user: label}")
     )
     frames = [rows.frame for rows in having]
     found = [read_labels(frame.read_scalars(name, nulls=True), frame.where(name)) for frame in frames]
-    codes, strings = _join_ids([own.ids for own in found], frames, f"{name!r} of")
+    codes, name_of = _encode_ids([own.ids for own in found], frames, f"{name!r} of")
     spread = [own.spread(of_rows) for own, of_rows in zip(found, codes, strict=True)]
     values, present = _join_values(spread, [own.valid for own in found], name, having, users)
-    return spell_labels(
-        as_labels(values[present].tolist()) if strings is None else spelled_labels(strings, values[present]), present
-    )
+    return spell_labels(name_of(values[present]), present)
 
 
 def spell_labels(labels: Array, present: Array) -> Array:
@@ -439,7 +428,7 @@ def spell_labels(labels: Array, present: Array) -> Array:
     return as_labels(spelled.tolist())
 
 
-def _read_user_weights(name: Any, sides: Sequence[FrameRows], users: _FrameUsers) -> Array | None:
+def _read_user_weights(name: Any, sides: Sequence[FrameRows], users: Keys) -> Array | None:
     if name is None:
         return None
     if not isinstance(name, str):
@@ -449,7 +438,7 @@ def _read_user_weights(name: Any, sides: Sequence[FrameRows], users: _FrameUsers
     numbers = [check_numbers_of_items(read_numbers(column, where), len(column), where) for where, column in columns]
     values, present = _join_values(numbers, [None] * len(numbers), name, having, users)
     if not present.all():
-        who = users.spell(users.ids[~present][:1]).tolist()[0]
+        who = users.name_of(users.codes[~present][:1]).tolist()[0]
         raise InputError(
             f"user {who!r} has no row in {having[0].frame.name}, so its column {name!r} has no weight of this user"
         )
@@ -457,12 +446,12 @@ def _read_user_weights(name: Any, sides: Sequence[FrameRows], users: _FrameUsers
 
 
 def _join_values(
-    values: Sequence[Array], valid: Sequence[Array | None], name: str, sides: Sequence[FrameRows], users: _FrameUsers
+    values: Sequence[Array], valid: Sequence[Array | None], name: str, sides: Sequence[FrameRows], users: Keys
 ) -> tuple[Array, Array]:
     """Return the value of each user from the sides that have one, and who has any; sides must agree."""
-    joined, present = np.zeros(len(users.ids), values[0].dtype), np.zeros(len(users.ids), bool)
+    joined, present = np.zeros(len(users.codes), values[0].dtype), np.zeros(len(users.codes), bool)
     for own, own_valid, rows in zip(values, valid, sides, strict=True):
-        at = find_users(users.ids, rows.grouping.ids)
+        at = find_users(users.codes, rows.grouping.ids)
         first, having = rows.of_users(own, own_valid, name, users)
         here = at >= 0
         here[here] = having[at[here]]
@@ -470,7 +459,7 @@ def _join_values(
         given[here] = first[at[here]]
         wrong = present & here & (given != joined)
         if wrong.any():
-            who = users.spell(users.ids[wrong][:1]).tolist()[0]
+            who = users.name_of(users.codes[wrong][:1]).tolist()[0]
             raise InputError(f"column {name!r} must agree within a user, but recs and truth differ for user {who!r}")
         joined = np.where(here, given, joined)
         present |= here

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,19 +28,12 @@ TASKS_PER_THREAD = 4  # buckets differ in size
 WIDEST_CODE = 1 << 32
 
 
-class Mover(Protocol):
-    """A function that brings a column with one value per row into the order of users."""
-
-    def __call__(self, column: Array) -> Array:
-        """Return the moved column."""
-
-
 class Grouping(NamedTuple):
     """Positions of the rows of each user."""
 
     ids: Array  # distinct keys: ascending if rows move, else in order of appearance
     indptr: Array  # int64 (n_users + 1,)
-    mover: Mover | None  # None if rows are grouped already
+    mover: Callable[[Array], Array] | None  # of columns of rows; None if rows are grouped already
 
     def take(self, column: Array) -> Array:
         """Return a column with one value per row in the order of users; rows of a user keep their order."""
@@ -55,15 +48,6 @@ class Grouping(NamedTuple):
         if ordered is not None:
             return ordered, None
         return order_by_rank(self.take(items), self.take(ranks), self.indptr, n_threads)
-
-    def ascending(self) -> Grouping:
-        """Return the grouping with its users by ascending id."""
-        order = order_of_ids(self.ids)
-        if order is None:
-            return self
-        indptr = np.append(0, np.cumsum(np.diff(self.indptr)[order]))  # rows were grouped already
-        move = functools.partial(take_blocks, starts=self.indptr[:-1][order], indptr=indptr, n_threads=1)
-        return Grouping(self.ids[order], indptr, move)
 
     def _check_length(self, column: Array) -> None:
         """Check the value per row that kernels rely on: a frame of the caller's own class may lack some."""
@@ -190,21 +174,6 @@ def _group_runs(ids: Array, starts: Array, n_threads: int, *, ascending: bool) -
     return Grouping(ordered[new], np.append(pointers[:-1][new], pointers[-1]), mover)
 
 
-def _scatter_by(codes: Array, starts: Array, column: Array, out: Array) -> None:
-    """Write a column to `out` by the codes of its rows; rows of one code keep their order.
-
-    codes : uint16, so that the kernel is compiled for no other type.
-    starts : int64 (n_codes + 1,): where the rows of each code begin in `out`, and the number of rows.
-    """
-    (values, _), places, n = _as_bits(column), starts[None, :-1].copy(), len(column)
-    _launch(grouping.scatter, n, values, read_only(codes), places, out.view(values.dtype), _ranges(n, 1), n_threads=1)
-
-
-def _as_keys(ids: Array) -> Array:
-    """Return integers in a type that kernels take as keys: int32 or int64."""
-    return ids if ids.dtype == np.int32 else ids.astype(np.int64, copy=False)
-
-
 def take_blocks(column: Array, starts: Array, indptr: Array, n_threads: int) -> Array:
     """Return the rows that begin at `starts`, with the lengths in `indptr`, end to end."""
     values, kind = _as_bits(column)
@@ -265,13 +234,14 @@ class _Counted:
     """A mover for few rows, which fit a cache."""
 
     def __init__(self, codes: Array, starts: Array, counts: Array) -> None:
-        self._codes = read_only(codes)  # of rows, uint16
+        self._codes = read_only(codes)  # of rows, uint16, so that kernels are compiled for no other type
         self._starts, self._counts = starts, counts  # of codes
 
     def __call__(self, column: Array) -> Array:
-        out = np.empty(len(column), column.dtype)
-        _scatter_by(self._codes, self._starts, column, out)
-        return out
+        (values, kind), n = _as_bits(column), len(column)
+        out, places = np.empty(n, values.dtype), self._starts[None, :-1].copy()
+        _launch(grouping.scatter, n, values, self._codes, places, out, _ranges(n, 1), n_threads=1)
+        return out.view(kind)
 
     def by_rank(self, column: Array, ranks: Array) -> Array | None:
         """Return a column by user and rank; None if the ranks of some user are not 1 to n, or 0 to n - 1."""
@@ -414,7 +384,7 @@ def number_close(keys: Array, lowest: int, span: int, n_threads: int) -> tuple[A
     if len(keys) < SMALL_ROWS:
         codes = (keys - keys.dtype.type(lowest)).astype(np.int32)
         return codes, np.bincount(codes, minlength=span)
-    keys = read_only(_as_keys(keys))
+    keys = read_only(keys if keys.dtype == np.int32 else keys.astype(np.int64, copy=False))
     codes, ranges = np.empty(len(keys), np.uint32), _ranges(len(keys), n_threads)
     counts = np.zeros((len(ranges) - 1, span), np.int64)
     given = keys, np.uint64(lowest % 2**64), codes, counts, ranges

@@ -114,7 +114,10 @@ def check_ids(values: Any, name: str) -> Array:
     Raises InputTypeError for floats, booleans, masked arrays, mixed types, sets and dicts, and InputError for integers
     past 2^63 - 1. The ids of a set or a dict belong to no position: the order of a set differs between runs.
     """
-    array: Array = values if type(values) is np.ndarray else _array_of(values, name)
+    array: Array = values
+    if type(values) is not np.ndarray:
+        refuse_unusual(values, name, "fill it or drop the masked ids first")
+        array = as_objects(values, name, "a list or an array of ids, each at its position")
     if array.ndim != 1:
         raise InputError(name, f" must be 1-D, found shape {array.shape}")
     if array.dtype.kind in "iu":
@@ -134,18 +137,15 @@ def check_ids(values: Any, name: str) -> Array:
     raise InputTypeError(name, f" must be integers or strings, found dtype {array.dtype}")
 
 
-def _array_of(values: Any, name: str) -> Array:
-    """Return a list of ids as an array, without NumPy's guesses about mixed types."""
-    refuse_unusual(values, name, "fill it or drop the masked ids first")
+def as_objects(values: Any, name: str, wanted: str, mend: tuple[str | Argument, ...] = ()) -> Array:
+    """Return an array as it is, and another collection as objects, without NumPy's guesses about mixed types."""
     if hasattr(values, "__array__") or is_tensor(values):
         return as_array(values, name)
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise InputTypeError(name, f" must be a list or an array of ids, found {shown(values)}")
-    if isinstance(values, set | frozenset | Mapping):
-        found = f"found {with_article(type(values).__name__)}: {shown(values)}"
-        raise InputTypeError(name, f" must be a list or an array of ids, each at its position, {found}")
+    if isinstance(values, str | bytes | set | frozenset | Mapping) or not isinstance(values, Iterable):
+        found = f", found {with_article(type(values).__name__)}: {shown(values)}"
+        raise InputTypeError(name, f" must be {wanted}{found}", *mend)
     rows = plain_values(listed(values, name), name)
-    return np.fromiter(rows, object, len(rows)) if rows else np.zeros(0, np.int64)
+    return np.fromiter(rows, object, len(rows))
 
 
 def _objects(values: list[Any], name: str) -> Array:

@@ -22,12 +22,15 @@ from fastrec.inputs.arrays import (
 from fastrec.inputs.arrow import Frame, read_foreign, refuse_other_indexes
 from fastrec.inputs.column_names import Columns, refuse_columns
 from fastrec.inputs.findings.evidence import Evidence, remark
-from fastrec.inputs.findings.sides import evidence_of_lists, evidence_of_other_sides, evidence_of_unreachable
-from fastrec.inputs.frames import read_frames
-from fastrec.inputs.hints import around_gap, hints_of_ties, numbers_of_lists, users_with_gaps
-from fastrec.inputs.history import HistoryCounts
+from fastrec.inputs.findings.sides import (
+    evidence_of_lists,
+    evidence_of_other_sides,
+    evidence_of_unreachable,
+    hints_of_ties,
+    numbers_of_lists,
+)
+from fastrec.inputs.frames import read_frames, users_with_gaps
 from fastrec.inputs.ids import are_integers, encode_strings, match_widths
-from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import longest_row, read_only
 from fastrec.inputs.sides import SIDES
 from fastrec.inputs.users import UserLabels, Users, check_groups, check_order_of_users, check_user_ids, check_weights
@@ -143,22 +146,13 @@ class JoinedSides(NamedTuple):
         return Names(self.users.ids, self.strings)
 
 
-def prepare(
-    given: Mapping[str, Any],
-    about: AboutUsers,
-    settings: Settings,
-    items: ItemTable | None = None,
-    counts_of_history: HistoryCounts | None = None,
-) -> Prepared:
-    """Read all sides, order the lists, and handle excluded items and duplicates."""
+def prepare(given: Mapping[str, Any], about: AboutUsers, settings: Settings, known: Mapping[str, Any]) -> Prepared:
+    """Read all sides, order the lists, and handle excluded items and duplicates.
+
+    `known` has data of items that all users share, by name.
+    """
     sides, users, evidence = read_given(given, about, settings)
-    return arrange(join_sides(sides, users, known_items(items, counts_of_history), evidence), settings)
-
-
-def known_items(items: ItemTable | None, counts_of_history: HistoryCounts | None) -> dict[str, Any]:
-    """Return data of items that all users share, by name."""
-    known: dict[str, Any] = {} if items is None else {"items": items}
-    return known if counts_of_history is None else {**known, "counts": counts_of_history}
+    return arrange(join_sides(sides, users, known, evidence), settings)
 
 
 def join_sides(
@@ -263,15 +257,20 @@ def _check_logged(side: FlatSide, role: str, names: Names, settings: Settings) -
     _mark_copies(side, np.zeros(0), first, settings.n_threads)
     if first.all():
         return
-    users = np.repeat(np.arange(len(side.indptr) - 1), np.diff(side.indptr))
-    order = np.lexsort((side.items, users))
-    same = (users[order[1:]] == users[order[:-1]]) & (side.items[order[1:]] == side.items[order[:-1]])
-    numbers = np.asarray(side.extra)[order]
-    apart = same & ~((numbers[1:] == numbers[:-1]) | (np.isnan(numbers[1:]) & np.isnan(numbers[:-1])))
-    if apart.any():
-        at = int(apart.argmax())
-        who, item = names.user(int(users[order[at]])), names.item(int(side.items[order[at]]))
+    rows, copies = _find_copies(side)
+    numbers = np.asarray(side.extra)[rows]
+    differ = copies & ~((numbers[1:] == numbers[:-1]) | (np.isnan(numbers[1:]) & np.isnan(numbers[:-1])))
+    if differ.any():
+        at = int(differ.argmax())
+        who, item = names.user(int(side.users[rows[at]])), names.item(int(side.items[rows[at]]))
         raise InputError(f"logged of user {who}: item {item} has the numbers {numbers[at]} and {numbers[at + 1]}")
+
+
+def _find_copies(side: FlatSide) -> tuple[Array, Array]:
+    """Return rows by user and item, in their order for each, and whether each but the first copies the one before."""
+    users = side.users
+    rows = np.lexsort((side.items, users))
+    return rows, (np.diff(users[rows]) == 0) & (np.diff(side.items[rows]) == 0)
 
 
 def _other_sides(given: JoinedSides, truth_side: FlatSide, settings: Settings) -> tuple[dict[str, Any], dict[str, int]]:
@@ -316,11 +315,19 @@ def _look_at_gaps(ranks: Array, indptr: Array, names: Names, rank_gaps: str) -> 
     known = found if names.users is None else names.users[found]
     at = int(found[np.argmin(known) if known.dtype.kind in "iu" else min(range(len(known)), key=known.__getitem__)])
     user = at if names.users is None else names.users[at : at + 1].tolist()[0]
-    example = user, around_gap(ranks[indptr[at] : indptr[at + 1]].tolist())
+    example = user, _around_gap(ranks[indptr[at] : indptr[at + 1]].tolist())
     gaps = Evidence("rank_gaps", len(found), len(indptr) - 1, (example,), RANK_GAPS.values[rank_gaps].outcome)
     if rank_gaps == "error":
         raise InputError(f"{gaps.text}; number them 1, 2, 3, ...")
     return gaps
+
+
+def _around_gap(ranks: list[int]) -> str:
+    """Return the ranks around the first gap of a list as a string."""
+    gaps = (at for at in range(1, len(ranks)) if ranks[at] - ranks[at - 1] > 1)
+    first = next(gaps, 1) - 1 if ranks[0] in (0, 1) else 0
+    before, after = ["..."] * (first > 0), ["..."] * (len(ranks) > first + 3)
+    return ", ".join([*before, *map(str, ranks[first : first + 3]), *after])
 
 
 def _fill_gaps(rec_side: FlatSide, ranks: Array, names: Names) -> FlatSide:
@@ -557,14 +564,14 @@ def _order(rec_side: FlatSide, truth_side: FlatSide, names: Names, settings: Set
 
 
 def _refuse_tied_copies(rec_side: FlatSide, scores: Array, names: Names) -> None:
-    """Reject tied copies of an item: without a rule, none of them comes first."""
-    users = np.repeat(np.arange(len(rec_side.indptr) - 1), np.diff(rec_side.indptr))
-    order = np.lexsort((scores, rec_side.items, users))
-    same = np.all([own[order[1:]] == own[order[:-1]] for own in (users, rec_side.items, scores)], axis=0)
-    if same.any():
-        at = order[int(same.argmax())]
+    """Reject tied copies of an item in lists by score: without a rule, none of them comes first."""
+    rows, copies = _find_copies(rec_side)
+    tied = copies & (scores[rows[1:]] == scores[rows[:-1]])
+    if tied.any():
+        at = rows[int(tied.argmax())]
+        who, item = names.user(int(rec_side.users[at])), names.item(rec_side.items[at])
         raise InputError(
-            f"recs of user {names.user(int(users[at]))}: item {names.item(rec_side.items[at])} appears twice with the "
+            f"recs of user {who}: item {item} appears twice with the "
             "same score; remove one, or choose which copy comes first with ",
             Argument("ties", ORDERS),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from fastrec.inputs.arrow import Labels
 from fastrec.inputs.grouping import Grouping, number_close
 from fastrec.inputs.ids import Ids, Strings, encode_strings, kind_of_ids
 from fastrec.inputs.strings import MANY_STRINGS, number_fixed
-from fastrec.inputs.users import check_labels_of_rows, spelled_labels
+from fastrec.inputs.users import check_labels_of, spelled_labels
 
 Array = np.ndarray[Any, Any]
 MAX_SEGMENTS = 100_000  # of one grouping: each has sums, score counts and estimates of its own
@@ -87,17 +87,13 @@ def check_apart(of_users: Iterable[str], of_rows: Iterable[str]) -> None:
 
 def _read(labels: Any, where: str, n_rows: int) -> Labels:
     """Return an array of labels as integers or strings, without those that are missing."""
-    labels = labels if isinstance(labels, np.ndarray | Sequence) or not isinstance(labels, Iterable) else _own(labels)
+    if isinstance(labels, Iterable) and not hasattr(labels, "__array__") and not hasattr(labels, "__len__"):
+        labels = list(labels)
     missing, present = _without_nulls(labels)
     if not missing.any():
-        return Labels(check_labels_of_rows(labels, where, n_rows), None, where)
+        return Labels(check_labels_of(labels, where, n_rows, "row"), None, where)
     n_present = len(missing) - int(missing.sum())
-    return Labels(check_labels_of_rows(present, where, n_present), ~missing, where)
-
-
-def _own(labels: Any) -> Any:
-    """Return labels of another library as an array, an iterator as a list."""
-    return labels if hasattr(labels, "__array__") or hasattr(labels, "__len__") else list(labels)
+    return Labels(check_labels_of(present, where, n_present, "row"), ~missing, where)
 
 
 def _without_nulls(labels: Any) -> tuple[Array, Any]:

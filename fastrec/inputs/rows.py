@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastrec.checks import refuse_path, with_article
-from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, Text, shown
+from fastrec.exceptions import Argument, InputError, InputTypeError, Place, RowNumber, Text
 from fastrec.inputs.arrow import (
     Frame,
     Labels,
@@ -20,30 +20,30 @@ from fastrec.inputs.arrow import (
     refuse_other_indexes,
     split_lists,
 )
-from fastrec.inputs.column_names import Columns, one_name
+from fastrec.inputs.column_names import Columns, names_of, one_name
 from fastrec.inputs.columns import LABELS, SAMPLE_WEIGHT, SCORES, check_floats, check_numbers, check_row_weights
 from fastrec.inputs.frames import FrameRows, spell_labels
 from fastrec.inputs.grouping import Grouping, group_rows, one_per_user, order_of_ids
-from fastrec.inputs.ids import Strings, check_ids, encode_strings
 from fastrec.inputs.ragged import check_indptr, longest_row, read_only
 from fastrec.inputs.row_groups import RowGroups, read_row_groups
 from fastrec.inputs.sides import NamedSides
 from fastrec.inputs.users import (
+    Keys,
     UserLabels,
     Users,
     check_groups,
-    check_labels_of_rows,
+    check_labels_of,
     check_order_of_users,
     check_user_ids,
     check_weights,
-    spelled_labels,
+    encode_key,
+    encode_keys,
 )
 from fastrec.kernels.pairs import count_pairs_of_users
 from fastrec.runtime.launcher import call
 
 Array = np.ndarray[Any, Any]
 ROWS_WITHOUT_USERS = 4096  # rows without users are summed this many at a time
-ROWS_SIDE_BY_SIDE = 1 << 21  # of all models at most: one after the other takes less memory
 INT8 = np.iinfo(np.int8)
 VARYING = Text(
     "; evaluate_scores takes labels that vary within a user as ",
@@ -52,11 +52,6 @@ VARYING = Text(
     Argument("row_by"),
     "; to compare models in a segment, pass its rows alone",
 )
-
-
-def go_side_by_side(n_rows: int, n_models: int, n_threads: int) -> bool:
-    """Return whether models with so many rows each are best evaluated at the same time, with a thread each."""
-    return n_rows * n_models <= ROWS_SIDE_BY_SIDE and 1 < n_threads < 2 * n_models
 
 
 class Rows(NamedTuple):
@@ -114,7 +109,7 @@ def read_rows(
     values = check_floats(scores, SCORES)
     grades = check_labels(labels, len(values))
     weights = None if sample_weight is None else check_row_weights(sample_weight, len(values))
-    items = None if item_ids is None else _check_items(item_ids, len(values))
+    items = None if item_ids is None else encode_key(item_ids, "item_ids", len(values)).codes.astype(np.int64)
     segments = read_row_groups(row_groups, len(values), n_threads)
     if indptr is not None:
         pointers = check_indptr(indptr, len(values), "indptr")
@@ -221,15 +216,10 @@ def read_frame(
 
 def _read_users(frame: Frame, columns: Columns, n_threads: int) -> Any:
     """Return the key of each row, or several keys that identify a user together."""
-    names = columns.user
-    if names is None:
-        names = "user_id" if frame.has("user_id") or columns.by is not None else None
-    if names is None:
+    if columns.user is None and columns.by is None and not frame.has("user_id"):
         return None
-    if not isinstance(names, str) and not (isinstance(names, tuple | list) and names):
-        raise InputTypeError(f"user must be the name of a column or several, found {shown(names)}")
-    several = (names,) if isinstance(names, str) else names
-    ids = tuple(read_ids(frame.read_scalars(name), frame.where(name), n_threads) for name in several)
+    names = "user_id" if columns.user is None else columns.user
+    ids = tuple(read_ids(frame.read_scalars(name), frame.where(name), n_threads) for name in names_of(names, "user"))
     return ids[0] if isinstance(names, str) else ids
 
 
@@ -237,61 +227,6 @@ def _spell(labels: Labels, n_users: int) -> Array:
     keys = encode_key(labels.ids, "groups", len(labels.ids))
     present = np.ones(n_users, bool) if labels.valid is None else labels.valid
     return spell_labels(keys.name_of(keys.codes), present)
-
-
-class Keys(NamedTuple):
-    """The user of each row as an integer, and the ids of these integers."""
-
-    codes: Array  # int32 or int64 (n_rows,)
-    name_of: Callable[[Array], Array]  # the ids of some codes; ascending codes are ascending ids
-
-
-def encode_keys(user_ids: Any, n: int, name: str = "user_ids") -> Keys:
-    """Encode the key of each row, or several keys that identify a user together; `name` is the argument."""
-    if not isinstance(user_ids, tuple):
-        return encode_key(user_ids, name, n)
-    if not user_ids:
-        raise InputError(f"{name} must hold at least one key per row, found an empty tuple")
-    keys = [encode_key(part, f"{name}[{at}]", n) for at, part in enumerate(user_ids)]
-    codes, distinct = number_codes(keys[0].codes)
-    pairs = []  # what each further key made of the codes before it
-    for key in keys[1:]:
-        own, present = number_codes(key.codes)
-        codes, combined = number_codes(codes * len(present) + own)  # small again, so that the next product fits
-        pairs.append((key, combined, present))
-
-    def name_of(some: Array) -> Array:
-        parts = []
-        for key, combined, present in reversed(pairs):
-            some, own = np.divmod(combined[some], len(present))
-            parts.append(key.name_of(present[own]).tolist())
-        parts.append(keys[0].name_of(distinct[some]).tolist())
-        return np.fromiter(zip(*reversed(parts), strict=True), object, len(some))
-
-    return Keys(codes, name_of)
-
-
-def number_codes(codes: Array) -> tuple[Array, Array]:
-    """Return numbers from 0 for codes, in the order of codes, and the distinct codes."""
-    if not len(codes):
-        return np.zeros(0, np.int64), codes
-    lowest = int(codes.min())
-    if int(codes.max()) - lowest < len(codes):
-        present = np.bincount(codes - lowest) > 0
-        return (np.cumsum(present) - 1)[codes - lowest], np.flatnonzero(present) + lowest
-    distinct, numbers = np.unique(codes, return_inverse=True)
-    return numbers, distinct
-
-
-def encode_key(values: Any, name: str, n: int) -> Keys:
-    """Encode the key of each row; ascending codes are ascending keys."""
-    ids = values if isinstance(values, Strings) else check_ids(values, name)
-    if len(ids) != n:
-        raise InputError(name, f" must have one key per row, {n}; found {len(ids)}")
-    if isinstance(ids, np.ndarray) and ids.dtype != object:
-        return Keys(ids, lambda codes: codes.astype(np.int64, copy=False))
-    (codes,), strings = encode_strings([ids])
-    return Keys(codes, lambda some: spelled_labels(strings, some))
 
 
 def _users_of_rows(keys: Keys, grouping: Grouping, groups: Any, user_weight: Any) -> Users:
@@ -319,7 +254,7 @@ def encode_labels(labels: Any, where: str, n: int) -> tuple[Keys, Array | None]:
     if isinstance(labels, Labels):
         keys = encode_key(labels.ids, where, len(labels.ids))
         return keys._replace(codes=labels.spread(keys.codes)), labels.valid
-    labels = check_labels_of_rows(labels, where, n)
+    labels = check_labels_of(labels, where, n, "row")
     if labels.dtype.kind in "iu" and labels.dtype != np.uint64:  # codes are int64
         return Keys(labels, lambda some: some), None
     distinct, codes = np.unique(labels, return_inverse=True)
@@ -347,16 +282,6 @@ def check_labels(labels: Any, n: int) -> Array:
         if array.dtype.kind in "iu" or np.array_equal(small, array):
             return small
     return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def _check_items(item_ids: Any, n: int) -> Array:
-    """Return item ids as int64 in the order of the ids."""
-    items = item_ids if isinstance(item_ids, Strings) else check_ids(item_ids, "item_ids")
-    if len(items) != n:
-        raise InputError(f"item_ids must have one item per row, {n}; found {len(items)}")
-    if isinstance(items, Strings) or items.dtype == object:
-        (items,), _ = encode_strings([items])
-    return items.astype(np.int64)
 
 
 def pairs_of_users(indptr: Array, labels: Array, scores: Array, weights: Array | None) -> Array:

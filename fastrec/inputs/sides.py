@@ -58,7 +58,6 @@ READ_SIDES = SIDES | {"candidates": SideKind("candidates", "scores")}
 """The sides, and items of users that a call with a model passes in the same forms."""
 
 UNJUDGED = "unjudged"  # as `exclude`: items without a row of gain 0 or more in the truth
-EXCLUDES = ("none", "history", "given", UNJUDGED)  # what a call excludes, in settings of reports
 NAMED = {("exclude", "history"): "history", ("exclude", UNJUDGED): "truth", ("logged", "truth"): "truth"}
 """Sides that a call may name in place of rows, and the side that it needs for that."""
 

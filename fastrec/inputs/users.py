@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.checks import is_whole, listed, with_article
+from fastrec.checks import is_whole, with_article
 from fastrec.exceptions import Argument, InputError, InputTypeError, RowNumber, shown
 from fastrec.inputs.arrow import index_of
 from fastrec.inputs.columns import MAX_WEIGHT, WANTED_WEIGHTS
-from fastrec.inputs.ids import SPELL_ALIKE, Spelled, spell
+from fastrec.inputs.ids import SPELL_ALIKE, Ids, Spelled, Strings, as_objects, check_ids, encode_strings, spell
 from fastrec.inputs.ragged import as_array
-from fastrec.inputs.tensors import is_tensor, plain_values, refuse_unusual
+from fastrec.inputs.tensors import refuse_unusual
 
 Array = np.ndarray[Any, Any]
 INT64, UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
@@ -96,7 +96,8 @@ def _kind_of_id(kind: type) -> str:
 def _labels(values: Any, name: str, n: int, per: str = "user") -> Array:
     """Return a 1-D array of integers, strings or objects with one label per user, or per row."""
     refuse_unusual(values, name)
-    array = _array_of(values, name, per)
+    by_id = ("; labels by user are for ", Argument("by")) if isinstance(values, Mapping) and per == "user" else ()
+    array = as_objects(values, name, f"one label per {per}", by_id)
     if array.shape != (n,):
         raise InputError(f"{name} must have one label per {per}, {n}; found shape {array.shape}")
     if array.size == 0:
@@ -127,47 +128,22 @@ def is_hashable(label: Any) -> bool:
     return True
 
 
-def _array_of(values: Any, name: str, per: str = "user") -> Array:
-    """Return labels as an array, without NumPy's guesses about mixed types."""
-    if isinstance(values, np.ndarray):
-        return values
-    if hasattr(values, "__array__") or is_tensor(values):
-        return as_array(values, name)
-    if isinstance(values, (str, bytes, AbstractSet, Mapping)) or not isinstance(values, Iterable):
-        found = f"found {with_article(type(values).__name__)}: {shown(values)}"
-        by_id = ("; labels by user are for ", Argument("by")) if isinstance(values, Mapping) and per == "user" else ()
-        raise InputTypeError(f"{name} must be one label per {per}, {found}", *by_id)
-    rows = plain_values(listed(values, name), name)
-    return np.fromiter(rows, object, len(rows))
-
-
-def check_labels_of_rows(labels: Any, name: str, n_rows: int) -> Array:
-    """Return one label per row, integers or strings."""
-    array = _labels(labels, name, n_rows, "row")
-    if not _are_labels(array):
-        raise InputTypeError(f"the labels of {name} must be all integers or all strings{_kinds(array)}")
+def check_labels_of(labels: Any, name: str, n: int, per: str) -> Array:
+    """Return one label per user, or per row: all integers or all strings. Strings that end in NUL are objects."""
+    array = _labels(labels, name, n, per)
+    values = array.tolist() if array.dtype.kind not in "iuU" else []
+    if not all(issubclass(kind, str) for kind in set(map(type, values))):
+        kinds = {"NaN" if isinstance(own, float) and math.isnan(own) else type(own).__name__ for own in values}
+        found = f", found {', '.join(sorted(kinds))}"
+        raise InputTypeError(f"the labels of {name} must be all integers or all strings{found}")
     return array
-
-
-def _are_labels(array: Array) -> bool:
-    """Return whether labels are all integers or all strings; strings that end in NUL are objects."""
-    return array.dtype.kind in "iuU" or (
-        array.dtype == object and all(issubclass(kind, str) for kind in set(map(type, array.tolist())))
-    )
-
-
-def _kinds(array: Array) -> str:
-    """Return the types in an array of objects, as the end of an error."""
-    values = array.tolist()
-    kinds = {"NaN" if isinstance(own, float) and math.isnan(own) else type(own).__name__ for own in values}
-    return f", found {', '.join(sorted(kinds))}"
 
 
 def as_labels(values: list[Any]) -> Array:
     """Return labels of one kind as an array of integers or strings."""
     if not values:
         return np.zeros(0, np.int64)
-    return _plain(_array_of(values, "labels"))
+    return _plain(np.fromiter(values, object, len(values)))
 
 
 def spelled_labels(strings: Sequence[Any], codes: Array) -> Array:
@@ -191,6 +167,72 @@ def _plain(array: Array) -> Array:
     if kinds and all(issubclass(kind, str) for kind in kinds) and not any(string.endswith("\0") for string in values):
         return np.array(values, str)
     return np.fromiter(values, object, len(values))
+
+
+class Keys(NamedTuple):
+    """The id of each row, or user, as an integer, and the ids of these integers."""
+
+    codes: Array  # int32 or int64
+    name_of: Callable[[Array], Array]  # the ids of some codes; ascending codes are ascending ids
+
+
+def encode_keys(user_ids: Any, n: int, name: str = "user_ids") -> Keys:
+    """Encode the key of each row, or several keys that identify a user together; `name` is the argument."""
+    if not isinstance(user_ids, tuple):
+        return encode_key(user_ids, name, n)
+    if not user_ids:
+        raise InputError(f"{name} must hold at least one key per row, found an empty tuple")
+    return combine_keys([encode_key(part, f"{name}[{at}]", n) for at, part in enumerate(user_ids)])
+
+
+def combine_keys(keys: Sequence[Keys]) -> Keys:
+    """Number the distinct tuples of several keys of each row; their ids are tuples."""
+    codes, distinct = number_codes(keys[0].codes)
+    pairs = []  # what each further key made of the codes before it
+    for key in keys[1:]:
+        own, present = number_codes(key.codes)
+        codes, combined = number_codes(codes * len(present) + own)  # small again, so that the next product fits
+        pairs.append((key, combined, present))
+
+    def name_of(some: Array) -> Array:
+        parts = []
+        for key, combined, present in reversed(pairs):
+            some, own = np.divmod(combined[some], len(present))
+            parts.append(key.name_of(present[own]).tolist())
+        parts.append(keys[0].name_of(distinct[some]).tolist())
+        return np.fromiter(zip(*reversed(parts), strict=True), object, len(some))
+
+    return Keys(codes, name_of)
+
+
+def number_codes(codes: Array) -> tuple[Array, Array]:
+    """Return numbers from 0 for codes, in the order of codes, and the distinct codes."""
+    if not len(codes):
+        return np.zeros(0, np.int64), codes
+    lowest = int(codes.min())
+    if int(codes.max()) - lowest < len(codes):
+        present = np.bincount(codes - lowest) > 0
+        return (np.cumsum(present) - 1)[codes - lowest], np.flatnonzero(present) + lowest
+    distinct, numbers = np.unique(codes, return_inverse=True)
+    return numbers, distinct
+
+
+def encode_key(values: Any, name: str, n: int) -> Keys:
+    """Encode the key of each row; ascending codes are ascending keys."""
+    ids = values if isinstance(values, Strings) else check_ids(values, name)
+    if len(ids) != n:
+        raise InputError(name, f" must have one key per row, {n}; found {len(ids)}")
+    (codes,), name_of = encode_sides([ids])
+    return Keys(codes, name_of)
+
+
+def encode_sides(ids: Sequence[Ids]) -> tuple[list[Array], Callable[[Array], Array]]:
+    """Return ids of one kind of several sides as integers, and a function that names these as in `Keys`."""
+    integers = [own for own in ids if isinstance(own, np.ndarray) and own.dtype != object]
+    if len(integers) == len(ids):
+        return integers, lambda codes: codes.astype(np.int64, copy=False)
+    codes, strings = encode_strings(own if len(own) else np.zeros(0, object) for own in ids)
+    return codes, functools.partial(spelled_labels, strings)
 
 
 def check_order_of_users(recs: Collection[Any] | None, ids: Array | None, groups: Any, user_weight: Any) -> None:
@@ -274,24 +316,11 @@ def check_groups(groups: Any, n_users: int) -> tuple[Array, list[tuple[str, str 
     for row, (name, labels) in enumerate(groupings.items()):
         if not isinstance(name, str):
             raise InputTypeError(f"the names of groups must be strings, found {shown(name)}")
-        array = _labels(labels, f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups", n_users)
-        if not _are_labels(array):
-            raise InputTypeError(f"the labels of groups[{name!r}] must be all integers or all strings{_kinds(array)}")
-        distinct, own = np.unique(array, return_inverse=True)
+        where = f"groups[{name!r}]" if isinstance(groups, Mapping) else "groups"
+        distinct, own = np.unique(check_labels_of(labels, where, n_users, "user"), return_inverse=True)
         codes[row] = own + 1 + len(keys)
         keys += [(name, label) for label in distinct.tolist()]
     return codes, keys
-
-
-def positions_by_code(codes: Array) -> list[Array]:
-    """Return the positions of the users of each group, ascending by its code."""
-    if not len(codes):
-        return []
-    order, ordered = np.arange(len(codes)), codes
-    if (codes[1:] < codes[:-1]).any():  # codes of segments of rows ascend
-        order = np.argsort(codes, kind="stable")
-        ordered = codes[order]
-    return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
 
 
 def alike(ids: Sequence[Array]) -> list[Array]:
@@ -369,93 +398,14 @@ class UserLabels:
         return {name: [labels.get(user, NO_LABEL) for user in users] for name, labels in self.groupings.items()}
 
 
-class SeenUsers:
-    """Ids of the users of several batches, to find a user that comes twice, whatever the types of the arrays.
-
-    Sorted runs of growing length hold 64-bit integers and strings, so that adding n users costs n log n in all. A set
-    holds larger integers, strings that NumPy would change, and other dict keys.
-    """
-
-    def __init__(self) -> None:
-        self._runs: dict[str, list[Array]] = {}  # by kind
-        self._others: set[Any] = set()
-
-    def find(self, users: Array) -> Any:
-        """Return a user that was added before, or None."""
-        kinds, others = _by_kind(users)
-        for kind, ids in kinds.items():
-            for run in self._runs.get(kind, ()):
-                at = np.minimum(np.searchsorted(run, ids), len(run) - 1)
-                again = run[at] == ids
-                if again.any():
-                    return ids[int(again.argmax())].item()
-        return next((user for user in others if user in self._others), None)
-
-    def add(self, users: Array) -> None:
-        """Add users."""
-        kinds, others = _by_kind(users)
-        for kind, ids in kinds.items():
-            runs = self._runs.setdefault(kind, [])
-            run = np.sort(ids)
-            while runs and len(runs[-1]) <= len(run):
-                run = np.sort(np.concatenate([runs.pop(), run]))
-            runs.append(run)
-        self._others.update(others)
-
-    def some(self) -> list[Any]:
-        """Return one of the users, in a list; [] without any."""
-        sorted_ones = [runs[0][0].item() for runs in self._runs.values()]
-        return sorted_ones[:1] or list(itertools.islice(self._others, 1))
-
-    def merge(self, other: SeenUsers) -> None:
-        """Add the users of another."""
-        for part in other._parts():
-            self.add(part)
-
-    def common(self, other: SeenUsers) -> Any:
-        """Return a user that both hold, or None."""
-        return next((user for part in other._parts() if (user := self.find(part)) is not None), None)
-
-    def _parts(self) -> list[Array]:
-        """Return all users, in arrays."""
-        others = np.fromiter(self._others, dtype=object, count=len(self._others))
-        return [*itertools.chain.from_iterable(self._runs.values()), others]
-
-
-def _by_kind(users: Array) -> tuple[dict[str, Array], list[Any]]:
-    """Group ids by the kind of array that holds them exactly; return the ids that no array holds separately.
-
-    Equal ids have the same kind: "i" for integers that fit int64, "u" for larger ones that fit uint64, "U" for strings.
-    """
-    if users.dtype != object:
-        found, others = {users.dtype.kind: users}, []
-        if users.dtype.kind == "u":
-            large = users > INT64.max
-            found = {"i": users[~large].astype(np.int64), "u": users[large].astype(np.uint64)}
-    else:
-        listed: dict[str, list[Any]] = {"i": [], "u": [], "U": [], "": []}
-        for user in users.tolist():
-            listed[_kind_of_array(user)].append(user)
-        others = listed.pop("")
-        types: dict[str, Any] = {"i": np.int64, "u": np.uint64, "U": str}
-        found = {kind: np.array(own, types[kind]) for kind, own in listed.items() if own}
-    return {kind: ids for kind, ids in found.items() if len(ids)}, others
-
-
-def _kind_of_array(user: Any) -> str:
-    """Return the kind of array that holds an id exactly; "" for none."""
-    if is_whole(type(user)):
-        return "i" if INT64.min <= user <= INT64.max else "u" if INT64.max < user <= UINT64.max else ""
-    return "U" if isinstance(user, str) and not user.endswith("\0") else ""
-
-
 def check_saved_ids(ids: Array | None) -> Array | None:
-    """Check that user ids read from bytes are distinct; batches may have had different types."""
+    """Check that user ids read from bytes are distinct."""
     if ids is not None:
-        kinds, others = _by_kind(ids)
-        # most ids ascend, which shows without a sort that they are distinct
-        distinct = (len(own) if (own[1:] > own[:-1]).all() else len(np.unique(own)) for own in kinds.values())
-        if sum(distinct) + len(set(others)) < len(ids):
+        if ids.dtype == object:
+            n_distinct = len(set(ids.tolist()))
+        else:  # most ids ascend, which shows without a sort that they are distinct
+            n_distinct = len(ids) if (ids[1:] > ids[:-1]).all() else len(np.unique(ids))
+        if n_distinct < len(ids):
             raise InputError("each user must appear once, found one twice")
     return ids
 

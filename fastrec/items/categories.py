@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastrec.inputs.ragged import chosen_rows, longest_row, read_only
-from fastrec.inputs.slots import Slots
+from fastrec.items.slots import Slots
 from fastrec.items.sums import group_cutoffs, launch_users, sum_values
 from fastrec.items.vectors import note_missing, note_unseparated, refuse_missing
 from fastrec.kernels import categories as kernels

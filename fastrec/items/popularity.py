@@ -10,9 +10,9 @@ import numpy as np
 
 from fastrec.checks import counted, some_names
 from fastrec.exceptions import Argument, InputError, MetricError, Place
-from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import Categories, ItemTable
-from fastrec.inputs.slots import Slots
+from fastrec.items.history import HistoryCounts
+from fastrec.items.slots import Slots
 from fastrec.items.sums import cuts_of, group_cutoffs, sum_rows, sum_values
 from fastrec.metrics.statistics import UnseenRule
 from fastrec.segments import segments_of_counts

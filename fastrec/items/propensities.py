@@ -11,8 +11,8 @@ import numpy as np
 from fastrec.exceptions import Argument, InputError, MetricError, Place, Text, shown_number
 from fastrec.inputs.arrays import FlatSide
 from fastrec.inputs.ragged import longest_row, read_only
-from fastrec.inputs.slots import Slots
 from fastrec.inputs.users import pack_ids, unpack_ids
+from fastrec.items.slots import Slots
 from fastrec.items.sums import cuts_of, find_numbers, launch_users
 from fastrec.kernels import propensities as kernels
 from fastrec.metrics.providers import is_relevant

@@ -11,15 +11,15 @@ import numpy as np
 
 from fastrec.exceptions import Argument
 from fastrec.inputs.arrays import FlatSide
-from fastrec.inputs.history import HistoryCounts
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.lists import Lists
-from fastrec.inputs.slots import Slots
 from fastrec.inputs.users import Users, spelled_labels
+from fastrec.items.history import HistoryCounts
 from fastrec.items.listed import ListsAndTruth
 from fastrec.items.popularity import Popularity
 from fastrec.items.propensities import Propensities
 from fastrec.items.sampled import SampledRanks
+from fastrec.items.slots import Slots
 from fastrec.items.sums import order_items
 
 Array = np.ndarray[Any, Any]

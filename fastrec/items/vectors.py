@@ -11,7 +11,7 @@ from fastrec.checks import counted
 from fastrec.exceptions import Argument, InputError, Place, Text
 from fastrec.inputs.items import ItemTable
 from fastrec.inputs.ragged import chosen_rows, read_only
-from fastrec.inputs.slots import Slots
+from fastrec.items.slots import Slots
 from fastrec.items.sums import group_cutoffs, launch_users, sum_rows
 from fastrec.kernels import vectors as kernels
 

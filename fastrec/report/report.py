@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from fastrec.checks import check_file, check_path, check_text, check_there, counted
 from fastrec.exceptions import InputError, InputTypeError, located, one_line, shown, warn
-from fastrec.inputs.row_digests import read_digest
 from fastrec.inputs.users import NO_LABEL, check_saved_ids, pack_ids, unpack_ids
 from fastrec.metrics.declaration import LISTS
 from fastrec.report.archive import (
@@ -25,6 +24,7 @@ from fastrec.report.doubts import NOTES
 from fastrec.report.estimates import Estimate
 from fastrec.report.plain import group_rows, plain_data, refuse_ending, rows_of, scalar_name
 from fastrec.report.plans import NAN_POLICIES
+from fastrec.report.row_digests import read_digest
 from fastrec.report.saved import (
     PREFIX,
     SCHEMA,

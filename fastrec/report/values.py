@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from fastrec.checks import check_choice, check_level, is_number, listed_in_order, whole_number
 from fastrec.exceptions import Argument, InputError, shown
-from fastrec.inputs.row_digests import Digest
 from fastrec.report.doubts import describe_one_class, doubts
 from fastrec.report.estimates import ByMetric, Effects, Estimate
 from fastrec.report.plain import with_rest
 from fastrec.report.plans import NAN_POLICIES, known_calls, values_of_settings, with_effects_of_settings
+from fastrec.report.row_digests import Digest
 
 Label = str | int
 INTERVALS = ("standard", "bootstrap")

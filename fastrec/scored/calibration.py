@@ -12,7 +12,7 @@ from fastrec.exceptions import InputError, RowNumber, shown
 from fastrec.inputs.arrow import refuse_other_indexes
 from fastrec.inputs.columns import LABELS, check_classes, check_lengths, check_numbers, check_row_weights, check_scores
 from fastrec.inputs.grouping import group_rows
-from fastrec.inputs.rows import encode_keys
+from fastrec.inputs.users import encode_keys
 from fastrec.metrics.intervals import wilson
 from fastrec.scored.auc import no_threads_if_small
 from fastrec.scored.clusters import USERS, RowsByUser, effective_rows

@@ -13,7 +13,7 @@ from fastrec.exceptions import InputError, InputTypeError, shown
 from fastrec.inputs.arrow import refuse_other_indexes
 from fastrec.inputs.columns import check_lengths, check_row_weights
 from fastrec.inputs.ragged import as_array
-from fastrec.inputs.rows import number_codes
+from fastrec.inputs.users import number_codes
 from fastrec.metrics import confusion as formulas
 from fastrec.metrics.statistics import ratio
 from fastrec.runtime.threads import once

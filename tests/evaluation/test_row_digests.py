@@ -13,8 +13,8 @@ import pytest
 
 import fastrec
 from fastrec.files import job
-from fastrec.inputs.row_digests import Digest
 from fastrec.report.archive import read_archive, write_archive
+from fastrec.report.row_digests import Digest
 from fastrec.runtime.launcher import Launcher
 
 pd = pytest.importorskip("pandas")

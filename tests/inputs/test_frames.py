@@ -654,7 +654,7 @@ def test_nothing_is_copied_where_rows_are_grouped() -> None:
     long = pl.DataFrame({"user_id": [3] * 20 + [1] * 20, "item_id": [*range(20), *range(20)], "rank": [*range(20)] * 2})
     truth = pl.DataFrame({"user_id": [1, 3], "item_id": [7, 5]})
     for recs in (lists, long):
-        found = prepare({"recs": recs, "truth": truth}, about, Settings("expected", "error", 1)).lists.rec_items
+        found = prepare({"recs": recs, "truth": truth}, about, Settings("expected", "error", 1), {}).lists.rec_items
         column = recs["item_id"].explode() if recs is lists else recs["item_id"]
         assert found.dtype == np.int64
         if recs is long:

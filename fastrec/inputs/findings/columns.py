@@ -8,16 +8,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import FastrecError
+from fastrec.exceptions import Argument, FastrecError, Text
 from fastrec.inputs.arrow import Frame, is_numeric, read_numbers
 from fastrec.inputs.findings.evidence import MOST, Evidence
-from fastrec.inputs.hints import plain_name
 
 Array = np.ndarray[Any, Any]
 FIRST_ROWS = 100_000  # that are looked at
 MOST_COLUMNS = 20  # of wider lists none is looked at: one of them alone will hardly differ within lists
 MANY_REPEATS = 100  # rows with an item that an earlier row has
 RANKS = frozenset(("rank", "ranks", "ranking", "position"))  # usual names in logs of slates
+
+# usual names of columns, regardless of case and of characters between words
+USERS = frozenset(("user", "users", "userid", "uid", "customer", "customerid", "member", "memberid", "visitorid"))
+GAINS = frozenset(
+    ("gain", "gains", "rating", "ratings", "stars", "score", "scores", "relevance", "rel", "grade", "grades")
+)
+# of columns that mark the relevant rows of a log of impressions
+MARKS = frozenset(("label", "labels", "relevant", "click", "clicks", "clicked"))
 
 
 class FirstRows(NamedTuple):
@@ -145,3 +152,69 @@ def evidence_of_slates(columns: Sequence[Any], used: Collection[Any], rows: Firs
     for name, own in rows.numbers(unused).items() if unused else ():
         lists = _Lists(rows.ids()[0])
         yield Evidence("slates_by_rows", lists.having(np.diff(own[lists.order]) < 0), lists.total, (), str(name))
+
+
+def plain_name(name: Any) -> str:
+    """Return the name of a column in lower case, without the characters between words."""
+    return "".join(filter(str.isalnum, str(name).lower()))
+
+
+class LeftOpen(NamedTuple):
+    """Questions that the columns in use leave open."""
+
+    order: bool  # no column orders the lists, so they keep row order
+    gain: bool  # no column has gains, though some metric uses them
+    sides: bool  # no argument names gains, so the two sides may be swapped
+
+
+def hints_of_columns(
+    recs: Collection[Any],
+    truth: Collection[Any],
+    used: Collection[Any],
+    left: LeftOpen,
+    has_gains: Callable[[str], bool],
+) -> Iterator[str]:
+    """Yield hints about columns that no argument names.
+
+    `has_gains` tells whether a column of the truth holds numbers or booleans, not all 1. It is called for likely
+    columns only, because reading values takes time.
+    """
+    swapped = _hint_of_sides(recs, truth) if left.order and left.sides else []
+    yield from swapped
+    if left.gain and not swapped:
+        likely = (name for name in truth if name not in used and plain_name(name) in GAINS | MARKS and has_gains(name))
+        if (name := next(likely, None)) is not None:
+            found = f"truth has an unused column {name!r}: all gains are 1, each row is relevant; pass "
+            gain, least = Argument("gain", (name,)), Argument("min_gain", (...,))
+            doubt = "; or are the two swapped?" if left.order and name == "score" else ""
+            aims = " to use it as the gain, and ", " as the least gain of a relevant item"
+            yield Text(found, gain, aims[0], least, aims[1], doubt)
+
+
+def hints_of_rows(found: Collection[Any], used: Collection[Any]) -> list[str]:
+    """Return a hint about a column of a log without users that may hold them."""
+    likely = [name for name in found if name not in used and plain_name(name) in USERS]
+    if "user_id" in found or len(likely) != 1:
+        return []
+    text = f"the log has no column 'user_id', so rows are taken as independent, but column {likely[0]!r} may hold users"
+    return [Text(text, ": pass ", Argument("user", (likely[0],)), " to use it")]
+
+
+def marks_rows(name: Any) -> bool:
+    """Return whether a column has a usual name of marks: all are 1 where a program keeps only relevant rows."""
+    return plain_name(name) in MARKS
+
+
+def _hint_of_sides(recs: Collection[Any], truth: Collection[Any]) -> list[str]:
+    """Return a hint if only the truth has ranks, or if the lists have gains and the truth has ranks or scores.
+
+    Scores alone do not tell: those in a truth may be ratings.
+    """
+    orders = [name for name in ("rank", "score") if name in truth]
+    if "gain" in truth or not orders or {"rank", "score"} & {*recs}:
+        return []
+    if "gain" in recs:
+        return [f"recs has a column 'gain' and truth has a column {orders[0]!r}: are the two swapped?"]
+    if "rank" in truth:
+        return ["truth has a column 'rank' and recs has none: are the two swapped?"]
+    return []

@@ -62,7 +62,7 @@ def evidence_of_ids(
     if not (len(unmatched) and len(others)):
         yield Evidence("ids_differ", 0, n, (), (role, side))
         if n and len(others):
-            yield evidence_of_no_common_id(role, (), ())
+            yield evidence_of_no_common_id(role)
         return
     size = to_look_at(n_rows)
     ours, theirs = _sample(strings, unmatched, size // 4), _sample(strings, others, size)
@@ -79,10 +79,10 @@ def evidence_of_ids(
     count = min(round(len(pairs) / drawn), len(unmatched)) if pairs else 0
     yield Evidence("ids_differ", count, n, tuple(sorted(shown)[:MAX_EXAMPLES]), (role, side))
     if side == "truth":
-        yield evidence_of_no_common_id(role, *((ours, theirs) if len(unmatched) == n else ((), ())))
+        yield evidence_of_no_common_id(role, *((ours, theirs) if len(unmatched) == n else ()))
 
 
-def evidence_of_no_common_id(role: str, ours: Sequence[Any], theirs: Sequence[Any]) -> Evidence:
+def evidence_of_no_common_id(role: str, ours: Sequence[Any] = (), theirs: Sequence[Any] = ()) -> Evidence:
     """Return evidence of a batch that no id of the truth is one of the lists; without ids, that some are."""
     first = [f"{shortened(min(theirs))} in recs and {shortened(min(ours))} in truth"] if len(ours) else []
     return Evidence(NO_COMMON_ID, len(first), 1, tuple(first), role)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastrec.checks import MinGain
-from fastrec.inputs.arrays import FlatSide, RawSide, has_rows
+from fastrec.inputs.arrays import FlatSide, RawSide
 from fastrec.inputs.findings.evidence import FEW_LISTS, NO_LIST, Evidence
 from fastrec.inputs.findings.ids import evidence_of_cells, evidence_of_ids, evidence_of_no_common_id
 from fastrec.inputs.ragged import longest_row
@@ -36,19 +36,20 @@ def evidence_of_lists(
     """
     recs, truth = sides["recs"], sides["truth"]
     n_rows = len(recs.items) + len(truth.items)
-    yield from _evidence_of_scores(recs)
-    yield from _evidence_of_padding(recs, name_of)
+    yield from _evidence_of_padding(recs, name_of) if recs.extra is None else _evidence_of_scores(recs, recs.extra)
     yield from _evidence_of_gains(recs, truth, min_gain)
     if users is not None and len(users):
         having, listed = (np.diff(own.indptr) > 0 for own in (truth, recs))
         if isinstance(users[0], str | tuple):
             yield from evidence_of_ids("user", "truth", users, having, listed, n_rows)
         elif having.any() and listed.any():
-            ids = ((), ()) if (having & listed).any() else (users[having].tolist(), users[listed].tolist())
-            yield evidence_of_no_common_id("user", *ids)
+            of_sides = () if (having & listed).any() else (users[having].tolist(), users[listed].tolist())
+            yield evidence_of_no_common_id("user", *of_sides)
     if strings is None and len(truth.items) and 0 < len(recs.items) <= FEW_ROWS:
-        ids = ((), ()) if np.isin(truth.items, recs.items).any() else (truth.items.tolist(), recs.items.tolist())
-        yield evidence_of_no_common_id("item", *ids)
+        # the first items tell in most inputs, and a set of Python takes less time for them than `np.isin`
+        is_common = not set(truth.items[:SAMPLE].tolist()).isdisjoint(recs.items[:SAMPLE].tolist())
+        ids = () if is_common or np.isin(truth.items, recs.items).any() else (truth.items, recs.items)
+        yield evidence_of_no_common_id("item", *(own.tolist() for own in ids))
     if not strings or not isinstance(strings[0], str):
         return
     masks = {name: np.zeros(len(strings), bool) for name in sides if name in SIDES or name == "items"}
@@ -63,11 +64,11 @@ def evidence_of_lists(
             yield from evidence_of_cells(name, strings, masks[name], masks[other], n_rows)
 
 
-def _evidence_of_scores(recs: FlatSide) -> Iterator[Evidence]:
+def _evidence_of_scores(recs: FlatSide, scores: Array) -> Iterator[Evidence]:
     """Yield evidence that the scores of lists of two or more, in the order of rows, are ranks, or one number."""
-    if recs.extra is None or not len(several := np.flatnonzero(np.diff(recs.indptr) > 1)):
+    counted, several = 0, np.flatnonzero(np.diff(recs.indptr) > 1)
+    if not len(several):
         return
-    scores, counted = np.asarray(recs.extra), 0
     for some in (several[:FIRST], several):
         counted = _count_ranks(scores, recs.indptr, some)
         if 2 * counted < len(some) or len(some) == len(several):
@@ -131,7 +132,7 @@ def _evidence_of_gains(recs: FlatSide, truth: FlatSide, min_gain: MinGain | None
 def _evidence_of_padding(recs: FlatSide, name_of: Callable[[int], str]) -> Iterator[Evidence]:
     """Yield evidence that lists of one length end with an item that only fills them up."""
     length = int(recs.indptr[1]) if recs.n_users >= FEW_LISTS else 0
-    if length < 2 or recs.extra is not None or len(recs.items) != length * recs.n_users:
+    if length < 2 or len(recs.items) != length * recs.n_users:
         return
     rows = recs.items.reshape(-1, length)
     items, counts = np.unique(rows[:SAMPLE, -1], return_counts=True)
@@ -148,6 +149,36 @@ def _evidence_of_padding(recs: FlatSide, name_of: Callable[[int], str]) -> Itera
         yield Evidence("padding", ending, len(rows), (), name_of(int(filler)))
 
 
+def numbers_of_lists(recs: FlatSide, truth: FlatSide, min_gain: MinGain | None) -> dict[str, Callable[[], Array]]:
+    """Return the numbers that a tool may not take: see `fastrec.metrics.recipe.Recipe.warnings`."""
+    lengths, known = np.diff(recs.indptr), np.diff(truth.indptr)
+    least = min_gain if isinstance(min_gain, float) else 0.0
+
+    def tied_lengths() -> Array:
+        users, scores = np.repeat(np.arange(len(lengths)), lengths), np.asarray(recs.extra)
+        order = np.lexsort((scores, users))
+        same = (np.diff(users) == 0) & (scores[order[1:]] == scores[order[:-1]])
+        return np.asarray(lengths[users[1:][same]])
+
+    def relevant() -> Array:
+        largest = np.maximum.reduceat(truth.gains, truth.indptr[:-1][known > 0])[lengths[known > 0] > 0]
+        return np.where(largest >= least, largest, 0.0)
+
+    numbers = {"gains": lambda: truth.gains, "judged": lambda: known[lengths > 0], "relevant": relevant}
+    if recs.extra is not None:
+        numbers |= {"scores": lambda: np.asarray(recs.extra), "ties": tied_lengths}
+    return numbers | ({} if min_gain is None else {"level": relevant})
+
+
+def hints_of_ties(tool: str, items: Array) -> Iterator[str]:
+    """Yield a hint if a tool orders tied items as strings, and these integers are in another order as numbers."""
+    if tool and len(items) and len(str(items.min())) < len(str(items.max())):
+        found = (
+            f"some scores are equal, and {tool} orders their items as strings; these are integers, ordered as numbers"
+        )
+        yield f"{found}: pass strings (in files: JSON lines, Parquet or TREC)"
+
+
 def evidence_of_unreachable(truth: FlatSide, excluded: Array, min_gain: MinGain | None) -> Evidence:
     """Return evidence of relevant rows of the truth whose items no list can have; `excluded` marks rows."""
     relevant = _are_relevant(truth.gains, min_gain)
@@ -157,9 +188,12 @@ def evidence_of_unreachable(truth: FlatSide, excluded: Array, min_gain: MinGain 
 def evidence_of_other_sides(given: Mapping[str, Any], sides: Mapping[str, RawSide]) -> Iterator[Evidence]:
     """Yield evidence that no user of a side besides lists and truth has a list, one for each batch with such rows.
 
-    `given` has the sides as passed, which name their users.
+    `given` has the sides as passed, dicts or frames, which name their users.
     """
     listed = np.diff(sides["recs"].indptr) > 0
     for name, side in sides.items():
-        if name in SIDES and not SIDES[name].has_users and has_rows(given[name]):
+        value = given[name]
+        rows = value.values() if isinstance(value, Mapping) else (value,)
+        is_other = name in SIDES and not SIDES[name].has_users
+        if is_other and any(not hasattr(row, "__len__") or len(row) for row in rows):
             yield Evidence(NO_LIST, int(not (listed & (np.diff(side.indptr) > 0)).any()), 1, (), name)

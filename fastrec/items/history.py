@@ -14,7 +14,7 @@ from fastrec.inputs.column_names import Columns
 from fastrec.inputs.frames import read_frame
 from fastrec.inputs.ids import Ids, encode_strings, kind_of_ids, spell
 from fastrec.inputs.ragged import read_only
-from fastrec.inputs.slots import Slots
+from fastrec.items.slots import Slots
 from fastrec.kernels import items as kernels
 from fastrec.runtime.launcher import call
 
