@@ -21,6 +21,7 @@ from .codes import (
 )
 from .jit import njit
 from .list_order import sort_positions
+from .sorting import fill_keys
 
 Array = np.ndarray[Any, Any]
 UNIT, NOTHING = np.int32(3), np.int32(0)  # not 1, so that LLVM adds under a mask instead of making it numbers
@@ -215,25 +216,6 @@ def order_few(values, n, places):
 
 
 @njit
-def sort_key(score, bits, top):
-    """Return an integer that is smaller for a larger score, and the same for 0.0 and -0.0.
-
-    `top` is the highest of the bits.
-    """
-    own = np.uint64(0) if score == 0 else np.uint64(bits)
-    return own if own & top else (top - np.uint64(1)) ^ own
-
-
-@njit
-def fill_keys(scores, bits, keys, order):
-    """Write keys that sort a row from its largest score to its smallest."""
-    top = np.uint64(1) << np.uint64(8 * keys.itemsize - 1)
-    for j in range(len(scores)):
-        keys[j] = sort_key(scores[j], bits[j], top)
-        order[j] = np.int32(j)
-
-
-@njit
 def radix_sort(keys, order, marks, n):
     """Sort n keys and their rows stably by digits, lowest first; return which of the two copies holds them."""
     source = 0
@@ -273,7 +255,10 @@ def sort_rows(labels, scores, bits, ids, ties, keys, order, marks):
     """
     n = len(scores)
     if ties in (EXPECTED, INPUT, REFUSE):
-        fill_keys(scores, bits, keys[0], order[0])
+        fill_keys(bits, keys[0])
+        for j in range(n):
+            keys[0, j] = ~keys[0, j]
+            order[0, j] = np.int32(j)
         return radix_sort(keys, order, marks, n)
     sort_positions(order[0], order[1], n, scores, ids, labels, ties)
     return 0
@@ -298,19 +283,11 @@ def events_of_order(order, labels, scores, bar, out, first):
     return shared
 
 
-class UserRows(NamedTuple):
-    """The rows of a user."""
-
-    labels: Array
-    scores: Array
-    bits: Array  # of the scores
-    ids: Array  # to break ties by id, else empty
-
-
 @njit(forceinline=True)
-def collect_user(rows, ties, bar, memory, out, first):
+def collect_user(log, span, bar, memory, out, first):
     """Write the events of one user from `first` on; return how many, and whether the rule refuses its ties."""
-    labels, scores, places, n = rows.labels, rows.scores, memory.places, len(rows.scores)
+    labels, scores, places, ties = log.labels[span], log.scores[span], memory.places, log.ties
+    n = len(scores)
     n_events = choose(labels, scores, bar, memory.chosen, places[0])
     counted = n_events <= MAX_COUNTED
     if counted:
@@ -325,7 +302,8 @@ def collect_user(rows, ties, bar, memory, out, first):
     else:
         shared = True
     if shared:
-        copy = sort_rows(labels, scores, rows.bits, rows.ids, ties, memory.keys, memory.order, memory.marks)
+        bits, ids = log.bits[span], log.ids[span] if len(log.ids) > 0 else log.ids
+        copy = sort_rows(labels, scores, bits, ids, ties, memory.keys, memory.order, memory.marks)
         shared = events_of_order(memory.order[copy, :n], labels, scores, bar, out, first)
     return n_events, shared and ties == REFUSE
 
@@ -342,13 +320,6 @@ def check_ahead(log, limits, checked, stop, end):
     if within(log.labels[fresh], limits[0]) and within(log.scores[fresh], limits[1]):
         return fresh.stop
     return np.int64(-1)
-
-
-@njit(forceinline=True)
-def rows_of(log, span):
-    """Return the rows of a user."""
-    ids = log.ids[span] if len(log.ids) > 0 else log.ids
-    return UserRows(log.labels[span], log.scores[span], log.bits[span], ids)
 
 
 @njit
@@ -402,7 +373,7 @@ def collect_scores(log, limits, ranked, memory, out, first_user, last_user):
         if ranked is None:
             n_rel = count_positives(log.labels[span], bar)
         else:
-            n_rel, refused = collect_user(rows_of(log, span), log.ties, bar, memory, out, at)
+            n_rel, refused = collect_user(log, span, bar, memory, out, at)
             hits = np.int64(n_rel)
         if refused or n_rows > log.n_items:
             return np.int64(TIED if refused else SMALL_CATALOGUE), u, n_rows

@@ -161,5 +161,5 @@ def _binned(sums: BinSums, bins: int, strategy: str, level: float, table: Array 
         low=low,
         high=high,
         users=None if table is None else table[:, USERS].astype(np.int64),
-        ece=sums.ece,
+        ece=sums.distance("l1"),
     )

@@ -9,13 +9,14 @@ import numpy as np
 
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.inputs.columns import SCORES, refuse_nan
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels.sorting import count_classes_by_bin
 from fastrec.runtime.launcher import launch
 from fastrec.runtime.shared import Shared, synchronized
 from fastrec.scored.areas import ROUNDING, pairs_won
 from fastrec.scored.auc import no_threads_if_small, read_rows
-from fastrec.scored.sorting import FORMS, chunks_of, refuse_found
+from fastrec.scored.sorting import FORMS, chunks_of
 
 Array = np.ndarray[Any, Any]
 
@@ -93,12 +94,13 @@ class ScoreHistogram(Shared):
         if n_threads > 1:
             counts = np.zeros((n_threads, len(self._counts)), np.int64)
             spans = np.tile([1 << self.bits, 0], (n_threads, 1))
-        cuts, found = chunks_of(len(labels), n_threads), np.empty(n_threads, np.int64)
+        cuts, has_nan = chunks_of(len(labels), n_threads), np.empty(n_threads, np.bool_)
         columns = read_only(labels.view(np.int8)), read_only(scores)
-        given = (*columns, cuts, FORMS[4].infinity, 32 - self.bits, counts, spans, found)
+        given = (*columns, cuts, FORMS[4].infinity, 32 - self.bits, counts, spans, has_nan)
         with self._changing():
             launch(count_classes_by_bin, n_threads, *given, work=8 * len(labels), n_threads=n_threads)
-            refuse_found(found, cuts)
+            if has_nan.any():
+                refuse_nan(scores, SCORES)
             if n_threads > 1:
                 first, last = int(spans[:, 0].min()), int(spans[:, 1].max())
                 self._counts[2 * first : 2 * last] += counts[:, 2 * first : 2 * last].sum(axis=0)
