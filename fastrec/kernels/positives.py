@@ -25,10 +25,8 @@ from .sorting import fill_keys
 
 Array = np.ndarray[Any, Any]
 UNIT, NOTHING = np.int32(3), np.int32(0)  # not 1, so that LLVM adds under a mask instead of making it numbers
-MANY_TO_ONE = 4  # with this many negatives per positive, comparing positives, too, is faster than a split
 LANES = 32  # rows are padded to a multiple of this
 MAX_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
-FEW_EVENTS = 24  # up to this many events are sorted by comparing all of them
 RADIX_BITS = 11
 DIGITS_OF_RADIX = 1 << RADIX_BITS
 SHORT_USER = 4  # rows
@@ -106,15 +104,6 @@ def count_positives(labels, bar):
 
 
 @njit
-def pick(labels, scores, bar, positives):
-    """Write the scores of the positive rows."""
-    n = 0
-    for j in range(len(labels)):
-        positives[np.uint64(n)] = scores[j]
-        n += labels[j] >= bar
-
-
-@njit
 def split(labels, scores, bar, positives, negatives):
     """Write the scores of the rows of each class."""
     n = 0
@@ -184,35 +173,17 @@ def count_each(row, chosen, n, n_rows, above, tied):
 @njit
 def order_events(places, n, n_rows, marks, out, start):
     """Write a user's events in the order of their tie blocks; `places` holds row, above and tied of each."""
-    few = n <= FEW_EVENTS
-    if few:
-        order_few(places[1], n, marks)
-    else:
-        for j in range(n_rows + 1):
-            marks[j] = 0
-        for i in range(n):
-            marks[places[1, i] + 1] += np.int32(1)
-        for j in range(1, n_rows + 1):
-            marks[j] += marks[j - 1]
+    for j in range(n_rows + 1):
+        marks[j] = 0
+    for i in range(n):
+        marks[places[1, i] + 1] += np.int32(1)
+    for j in range(1, n_rows + 1):
+        marks[j] += marks[j - 1]
     for i in range(n):
         own = places[1, i]
-        at = np.uint64(start) + np.uint64(marks[i if few else own])
-        if not few:
-            marks[own] += np.int32(1)
+        at = np.uint64(start) + np.uint64(marks[own])
+        marks[own] += np.int32(1)
         out.sources[at], out.above[at], out.tied[at] = places[0, i], own, places[2, i]
-
-
-@njit
-def order_few(values, n, places):
-    """Write the place of each value in ascending order, by comparing each with those before; nothing branches."""
-    for i in range(n):
-        own = values[i]
-        place = np.int32(0)
-        for j in range(i):
-            upto = np.int32(values[j] <= own)
-            place = np.int32(place + upto)
-            places[j] = np.int32(places[j] + np.int32(1 - upto))
-        places[i] = place
 
 
 @njit
@@ -389,11 +360,6 @@ def twice_won(labels, scores, bar, positives, chosen, padded):
     negatives = np.int64(len(scores)) - positives
     if positives == 0 or negatives == 0:
         return np.int64(0)
-    if positives * MANY_TO_ONE <= negatives:
-        # pairs of two positives are few, and they win half, whatever the scores
-        length = pad(scores, padded)  # first, so that the stores are done before vectors are loaded
-        pick(labels, scores, bar, chosen)
-        return count_both(padded[:length], chosen, positives) - positives * positives
     split(labels, scores, bar, chosen, padded)
     if positives <= negatives:
         return count_both(padded[: fill_up(padded, negatives)], chosen, positives)
