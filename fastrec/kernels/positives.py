@@ -260,8 +260,7 @@ def collect_user(log, span, bar, memory, out, first):
     labels, scores, places, ties = log.labels[span], log.scores[span], memory.places, log.ties
     n = len(scores)
     n_events = choose(labels, scores, bar, memory.chosen, places[0])
-    counted = n_events <= MAX_COUNTED
-    if counted:
+    if n_events <= MAX_COUNTED:
         count_each(memory.padded[: pad(scores, memory.padded)], memory.chosen, n_events, n, places[1], places[2])
         order_events(places, n_events, n, memory.marks, out, first)
         shared = False
@@ -270,12 +269,9 @@ def collect_user(log, span, bar, memory, out, first):
             out.ranks[e] = out.above[e] + 1
         if not shared or ties == EXPECTED:
             return n_events, False
-    else:
-        shared = True
-    if shared:
-        bits, ids = log.bits[span], log.ids[span] if len(log.ids) > 0 else log.ids
-        copy = sort_rows(labels, scores, bits, ids, ties, memory.keys, memory.order, memory.marks)
-        shared = events_of_order(memory.order[copy, :n], labels, scores, bar, out, first)
+    bits, ids = log.bits[span], log.ids[span] if len(log.ids) > 0 else log.ids
+    copy = sort_rows(labels, scores, bits, ids, ties, memory.keys, memory.order, memory.marks)
+    shared = events_of_order(memory.order[copy, :n], labels, scores, bar, out, first)
     return n_events, shared and ties == REFUSE
 
 

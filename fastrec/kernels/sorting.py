@@ -226,7 +226,5 @@ def write_values(keys, scores, rows, weights, known, table, factor, values):
             is_below = at + step <= last and known[at + step - 1] < scores[i]
             at += step if is_below else 0
             step = 2 * step if is_below else step >> 1
-        weight = 1.0
-        if len(weights) > 0:
-            weight = weights[rows[i]]
+        weight = weights[rows[i]] if len(weights) > 0 else 1.0
         values[rows[i]] = np.int64(np.rint(weight * table[at, keys[i] & one] * factor))

@@ -36,16 +36,6 @@ class Pairs(NamedTuple):
     negatives: Any
 
 
-def joined_pairs(parts: list[Pairs]) -> Pairs:
-    """Join the pairs of neighbouring ranges, scores ascending."""
-    twice = positives = negatives = 0
-    for part in parts:
-        twice += part.twice + 2 * part.positives * negatives
-        positives += part.positives
-        negatives += part.negatives
-    return Pairs(twice, positives, negatives)
-
-
 def pairs_won(positives: Array, negatives: Array) -> list[Any]:
     """Return twice the pairs in the right order (ties half), and tied pairs, from counts by ascending score."""
     positives, negatives = _of_any_size(positives, negatives)

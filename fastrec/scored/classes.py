@@ -112,7 +112,6 @@ class ClassCounts:
         `of="means"`: (1 + beta^2) P R / (beta^2 P + R) of the averages P of precision and R of recall, 0 if both
         are 0. Publications call either one macro F1; the second is never smaller (Opitz & Burst 2019).
         """
-        _check_average(average)
         if of not in ("classes", "means"):
             raise InputError(f"of must be classes or means, found {shown(of)}")
         if of == "means" and average == "none":

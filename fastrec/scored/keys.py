@@ -18,7 +18,7 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import sorting as kernels
 from fastrec.runtime.launcher import call, launch
 from fastrec.runtime.threads import run_in_threads
-from fastrec.scored.areas import Pairs, joined_pairs, pairs_of_parts, square_of
+from fastrec.scored.areas import Pairs, pairs_of_parts, square_of
 from fastrec.scored.sorting import FORMS, NOTHING, Runs, bucket_runs, chunks_of, plain_runs, sort_in_buckets
 
 Array = np.ndarray[Any, Any]
@@ -49,7 +49,12 @@ class SortedKeys:
 
     def pairs(self) -> Pairs:
         """Return the pairs of rows of both classes."""
-        return joined_pairs(self.pairs_of_parts)
+        twice = positives = negatives = 0
+        for part in self.pairs_of_parts:
+            twice += part.twice + 2 * part.positives * negatives
+            positives += part.positives
+            negatives += part.negatives
+        return Pairs(twice, positives, negatives)
 
     def squared_pairs(self) -> list[int]:
         """Return the `squared_pairs` of the runs."""
@@ -81,10 +86,10 @@ def sort_by_code(codes: Array, positive: Array, scores: Array, n_codes: int, n_t
 
     Scores must not be NaN. More than `MAX_CODES` codes take long unless they ascend.
     """
-    form, n = FORMS[scores.itemsize], len(scores)
+    form, n, shift = FORMS[scores.itemsize], len(scores), 8 * scores.itemsize - 1
     bits, classes, codes = map(read_only, (scores.view(form.bits), positive.view(np.int8), codes))
     n_chunks = max(1, min(n_threads, n // ROWS_PER_CHUNK))
-    cuts, counts, shift = chunks_of(n, n_chunks), np.zeros((n_chunks, 2 * n_codes + 2), np.int64), form.width - 1
+    cuts, counts = chunks_of(n, n_chunks), np.zeros((n_chunks, 2 * n_codes + 2), np.int64)
     given = (bits, codes, cuts, form.infinity, shift, counts, np.empty(n_chunks, np.bool_))
     launch(kernels.count_bins, n_chunks, *given, work=8 * n, n_threads=n_chunks)
     sizes = counts.sum(axis=0)
@@ -94,13 +99,12 @@ def sort_by_code(codes: Array, positive: Array, scores: Array, n_codes: int, n_t
     columns = (bits, classes, codes, NOTHING, cuts, shift, BELOW_AND_ABOVE, places, keys, NOTHING)
     launch(kernels.scatter, n_chunks, *columns, work=8 * n, n_threads=n_chunks)
     _sort_parts(keys, edges[2:], n_threads)
-    pairs, edges_of_parts = pairs_of_parts(keys, edges[2:], n_threads), edges[2:].tolist()
-    found = []
-    for at in range(0, 2 * n_codes, 2):
-        start, middle, end = edges_of_parts[at : at + 3]
-        of_parts = [0, middle - start, end - start]
-        found.append(SortedKeys(keys[start:end], of_parts, middle - start, pairs[at : at + 2]))
-    return found
+    pairs = pairs_of_parts(keys, edges[2:], n_threads)
+    parts = zip(*(edges[at::2].tolist() for at in (2, 3, 4)), pairs[::2], pairs[1::2], strict=False)
+    return [
+        SortedKeys(keys[start:end], [0, middle - start, end - start], middle - start, of_parts)
+        for start, middle, end, *of_parts in parts
+    ]
 
 
 def _sort_parts(keys: Array, edges: Array, n_threads: int) -> None:

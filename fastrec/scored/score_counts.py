@@ -83,15 +83,6 @@ class BinSums(NamedTuple):
         return float(shares.max()) if norm == "max" else math.sqrt(math.fsum(self.weights * shares**2) / rows)
 
 
-def auc_of_rows(
-    labels: Array, scores: Array, weights: Array | None = None, *, max_fpr: float | None = None, n_threads: int = 1
-) -> float:
-    """Return the `auc` of checked rows, as `ScoreCounts.add` takes them; raise InputError for a NaN score."""
-    counts = ScoreCounts(weighted=weights is not None)
-    counts.add(labels, scores, weights, n_threads=n_threads)
-    return counts.auc(max_fpr)
-
-
 class ScoreCounts:
     """Counts of all rows so far by score: exact, mergeable, the same bits for any split of rows and order of merging.
 
@@ -139,6 +130,13 @@ class ScoreCounts:
         refuse_nan(scores, "scores")
         kept = weights > 0
         self._rows.append(ScoredRows(labels[kept].view(np.int8), scores[kept], weights[kept]))
+
+    @classmethod
+    def of_rows(cls, labels: Array, scores: Array, weights: Array | None = None, *, n_threads: int = 1) -> ScoreCounts:
+        """Return the counts of checked rows, as `add` takes them; raise InputError for a NaN score."""
+        state = cls(weighted=weights is not None)
+        state.add(labels, scores, weights, n_threads=n_threads)
+        return state
 
     @classmethod
     def of_keys(cls, keys: SortedKeys) -> ScoreCounts:

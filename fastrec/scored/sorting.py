@@ -29,16 +29,13 @@ class Form(NamedTuple):
     """Layout of floats of one width, and how many leading bits name a bin: 7 or 8 after the exponent."""
 
     bits: Any
-    floats: Any
-    sign: int
     infinity: int
-    width: int
     bin_bits: int
 
 
 FORMS = {
-    4: Form(np.uint32, np.float32, 1 << 31, 0x7F80_0000, 32, 16),
-    8: Form(np.uint64, np.float64, 1 << 63, 0x7FF0_0000_0000_0000, 64, 20),
+    4: Form(np.uint32, 0x7F80_0000, 16),
+    8: Form(np.uint64, 0x7FF0_0000_0000_0000, 20),
 }
 
 
@@ -85,7 +82,7 @@ def plan_buckets(scores: Array, n_threads: int, n_buckets: int = N_BUCKETS) -> B
     form, n = FORMS[scores.itemsize], len(scores)
     few = n < FEW_ROWS
     bin_bits = 1 if few else min(form.bin_bits, n.bit_length() - 4)  # far fewer bins than rows
-    shift = form.width - bin_bits
+    shift = 8 * scores.itemsize - bin_bits
     n_chunks = 1 if n < SMALL_ROWS else n_threads
     cuts = chunks_of(n, n_chunks)
     counts, has_nan = np.zeros((n_chunks, 1 << bin_bits), np.int64), np.empty(n_chunks, np.bool_)
@@ -163,9 +160,7 @@ def _sort_pairs(keys: Array, payload: Array) -> None:
 
 def scores_of(keys: Array, *, below: bool) -> Array:
     """Return the scores of keys without their top bit, which is 0 for scores below 0, as float64."""
-    form = FORMS[keys.itemsize]
-    bits = keys.dtype.type(2 * form.sign - 1) - keys if below else keys
-    scores: Array = bits.view(form.floats).astype(np.float64)
+    scores: Array = (~keys if below else keys).view(f"f{keys.itemsize}").astype(np.float64)
     return scores
 
 

@@ -18,7 +18,7 @@ from fastrec.scored import sorting
 from fastrec.scored.auc import AucTest, auc, auc_test
 from fastrec.scored.curves import PrCurve, RocCurve, break_even_point, compare_curves, pr_curve, roc_curve
 from fastrec.scored.histogram import ScoreHistogram, bounded_auc
-from fastrec.scored.score_counts import ScoreCounts, auc_of_rows
+from fastrec.scored.score_counts import ScoreCounts
 from support import score_oracle
 from support.arrays import area_of_trapezoids
 from support.strategies import SCORES
@@ -466,14 +466,14 @@ def large_rows(dtype: Any, weight: str, *, n: int = 150_001, distinct: int | Non
 def test_threads_and_order_change_no_bit(dtype: Any, weight: str, distinct: int | None) -> None:
     labels, scores, weights = large_rows(dtype, weight, distinct=distinct)
     limits = (None, 0.05)
-    once = [bits(auc_of_rows(labels, scores, weights, max_fpr=limit)) for limit in limits]
+    once = [bits(ScoreCounts.of_rows(labels, scores, weights).auc(limit)) for limit in limits]
     for n_threads in (2, 3, 7):
         found = [auc(labels, scores, sample_weight=weights, max_fpr=x, n_threads=n_threads) for x in limits]
         assert list(map(bits, found)) == once
     random = np.random.default_rng(0)
     order = random.permutation(len(labels))
     mixed = labels[order], scores[order], None if weights is None else weights[order]
-    assert [bits(auc_of_rows(*mixed, max_fpr=limit, n_threads=2)) for limit in limits] == once
+    assert [bits(ScoreCounts.of_rows(*mixed, n_threads=2).auc(limit)) for limit in limits] == once
     assert values_of(state_of(*mixed)) == values_of(state_of(labels, scores, weights))
 
 
@@ -488,11 +488,11 @@ def test_buckets_find_what_one_sort_finds(monkeypatch: pytest.MonkeyPatch, dtype
     """With buckets for few rows, their edges meet every kind of score."""
     labels, scores, weights = large_rows(dtype, weight, n=600)
     scores[::7], scores[3::11], scores[5::13], scores[6::17] = 0.0, -0.0, np.inf, -np.inf
-    expected = [bits(auc_of_rows(labels, scores, weights, max_fpr=x)) for x in (None, *LIMITS[:-1])]
+    expected = [bits(ScoreCounts.of_rows(labels, scores, weights).auc(x)) for x in (None, *LIMITS[:-1])]
     for name in ("SMALL_ROWS", "FEW_ROWS", "ROWS_PER_BUCKET"):
         monkeypatch.setattr(sorting, name, 100)
     for n_threads in (1, 4):
-        found = [auc_of_rows(labels, scores, weights, max_fpr=x, n_threads=n_threads) for x in (None, *LIMITS[:-1])]
+        found = [ScoreCounts.of_rows(labels, scores, weights, n_threads=n_threads).auc(x) for x in (None, *LIMITS[:-1])]
         assert list(map(bits, found)) == expected
 
 
