@@ -126,7 +126,7 @@ def sort_in_buckets(
     keys = np.empty(len(scores), form.bits)
     buckets = plan_buckets(scores, n_threads, N_WIDE_BUCKETS if len(payload) else N_BUCKETS)
     n_chunks, parts = len(buckets.places), buckets.parts()
-    columns = *map(read_only, (scores.view(form.bits), labels.view(np.int8), NO_CODES, values)),
+    columns = map(read_only, (scores.view(form.bits), labels.view(np.int8), NO_CODES, values))
     given = (*columns, buckets.cuts, buckets.shift, buckets.bucket_of, buckets.places, keys, payload)
     launch(kernels.scatter, n_chunks, *given, work=8 * len(keys), n_threads=n_chunks)
 
