@@ -872,3 +872,22 @@ def test_arrays_that_start_at_odd_bytes() -> None:
     assert not shifted.flags.aligned
     assert auc(labels, shifted) == bounded_auc(labels, shifted, bits=22).auc == auc(labels, scores)
     assert auc(labels, scores, sample_weight=shifted**2) == auc(labels, shifted, sample_weight=scores**2)
+
+
+@pytest.mark.parametrize(
+    ("bins", "counts", "match"),
+    [
+        ([1.5], [1], r"^bins must hold integers, found 1\.5 at row 0$"),
+        ([1, 2], [1], r"^bins, negatives and positives must have the same length, found \[2, 1, 1\]$"),
+        ([1 << 16], [1], "^bins must be from 0 to 65,535, found 65,536$"),
+        ([1, 1], [1, 1], "^bins must hold each bin once, found one twice$"),
+        ([1], [-1], "^negatives must be from 0 to 9,007,199,254,740,992, found -1$"),
+    ],
+)
+def test_a_histogram_refuses_other_bins(bins: list[Any], counts: list[int], match: str) -> None:
+    histogram = ScoreHistogram(16)
+    histogram.add([0, 1, 1], [0.5, 0.25, 0.5])
+    before = histogram.estimate()
+    with pytest.raises(InputError, match=match):
+        histogram.add_bins(bins, counts, counts)
+    assert histogram.estimate() == before
