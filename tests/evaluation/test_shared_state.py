@@ -80,8 +80,8 @@ def hold(monkeypatch: pytest.MonkeyPatch, kind: str, pause: Pause) -> None:
     owner, name = KINDS[kind][1], "launch" if kind == "histogram" else "add"
     whole = getattr(owner, name)
 
-    def half(*arguments: Any) -> Any:
-        found = whole(*arguments)
+    def half(*arguments: Any, **options: Any) -> Any:
+        found = whole(*arguments, **options)
         pause()
         return found
 
@@ -192,8 +192,8 @@ def pause(*_):
     reached.set()
     released.wait(60)
 def stopping(whole):
-    def half(*arguments):
-        found = whole(*arguments)
+    def half(*arguments, **options):
+        found = whole(*arguments, **options)
         pause()
         return found
     return half
