@@ -202,9 +202,7 @@ def collect_score_counts(sides: RowSides, least: float, _: Keys, n_threads: int)
     from fastrec.scored.score_counts import ScoreCounts
 
     positive, weights = positive_rows(rows, least)
-    counts = ScoreCounts(weighted=weights is not None)
-    counts.add(positive, rows.scores, weights, n_threads=n_threads)
-    yield None, counts
+    yield None, ScoreCounts.of_rows(positive, rows.scores, weights, n_threads=n_threads)
     yield from score_counts_by_group(rows, least, n_threads)
 
 

@@ -358,7 +358,8 @@ def read_call(model: Any, given: Mapping[str, Any]) -> ModelCall:
         candidates = list(candidates)
     indexed = {"model": of_frame["user_ids"].to_series()} if "user_ids" in of_frame else {}
     call = ModelCall(own, rows, names, items, candidates, own.n_items, given["item_ids"] is not None, indexed)
-    if candidates is None or not _is_for_all_users(candidates):
+    of_no_users = rows is not None and not len(rows) and isinstance(candidates, list) and not candidates
+    if candidates is None or of_no_users or not _is_for_all_users(candidates):
         return call._replace(indexed={**indexed, "candidates": given["candidates"]})
     candidates = list(candidates) if isinstance(candidates, set | frozenset) else candidates
     wanted = read_ids(candidates, "candidates") if is_column(candidates) else check_ids(candidates, "candidates")

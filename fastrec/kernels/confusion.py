@@ -35,23 +35,17 @@ def find_bins(scores, thresholds, bins):
 
 
 @njit
-def cumulate(sums, lost, label, order, above, below):
-    """Write for each threshold the weight of the rows of one label that reach it, and of those that do not.
+def cumulate(sums, lost, order, out):
+    """Write for each threshold the weight of the rows of one label on one side of it, from the far end on.
 
-    Both are sums of weights: a difference from the total would lose digits if nearly all weight lies on one side.
+    Both sides are sums of weights: a difference from the total would lose digits if nearly all weight is on one side.
     """
     total = 0.0
     rest = 0.0
-    for j in range(len(order) - 1, -1, -1):
-        total, error = two_sum(total, sums[j + 1, label])
-        rest += error + lost[j + 1, label]
-        above[order[j]] = total + rest
-    total = 0.0
-    rest = 0.0
     for j in range(len(order)):
-        total, error = two_sum(total, sums[j, label])
-        rest += error + lost[j, label]
-        below[order[j]] = total + rest
+        total, error = two_sum(total, sums[j])
+        rest += error + lost[j]
+        out[order[j]] = total + rest
 
 
 @njit(allocates=True)
@@ -71,8 +65,9 @@ def count_some(labels, scores, indptr, weights, thresholds, order, cells, first,
                 weight = weights[start + i] if len(weights) > 0 else 1.0
                 sums[bins[i], label], error = two_sum(sums[bins[i], label], weight)
                 lost[bins[i], label] += error
-        cumulate(sums, lost, 0, order, cells[1, u], cells[3, u])
-        cumulate(sums, lost, 1, order, cells[0, u], cells[2, u])
+        for label in range(2):
+            cumulate(sums[:0:-1, label], lost[:0:-1, label], order[::-1], cells[1 - label, u])
+            cumulate(sums[:-1, label], lost[:-1, label], order, cells[3 - label, u])
 
 
 @njit(parallel=True, cache=True)

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .codes import ID_ASC
 from .draws import Draw, draw_uniform, draw_weighted, random_start
 from .jit import njit
+from .list_order import sort_positions
 
 __all__ = ["Draw", "FirstItems", "ItemRows", "Ranked", "ScoredBlock", "Sides", "visit_block"]
 
@@ -269,34 +271,6 @@ def gather_top(row, k, peaks, scores, items):
 
 
 @njit
-def sort_items(scores, items, n):
-    """Sort items, the first one first, by a heap sort, which is never quadratic."""
-    for root in range(n // 2 - 1, -1, -1):
-        sink_item(scores, items, root, n)
-    for end in range(n - 1, 0, -1):
-        scores[0], scores[end] = scores[end], scores[0]
-        items[0], items[end] = items[end], items[0]
-        sink_item(scores, items, 0, end)
-
-
-@njit
-def sink_item(scores, items, root, n):
-    """Let an item sink in a heap that has its last item at the top."""
-    score, item = scores[root], items[root]
-    child = 2 * root + 1
-    while child < n:
-        right = child + 1
-        if right < n and comes_first(scores[child], items[child], scores[right], items[right]):
-            child = right
-        if comes_first(scores[child], items[child], score, item):
-            break
-        scores[root], items[root] = scores[child], items[child]
-        root = child
-        child = 2 * root + 1
-    scores[root], items[root] = score, item
-
-
-@njit
 def count_relevant(row, wanted, n, above, tied):
     """Count the items above each wanted score, and those with it."""
     for j in range(n):
@@ -400,10 +374,11 @@ def rank_relevant(row, user, relevant, depth, memory, ranked):
 def list_top(row, user, k, memory, first_items):
     """Write the first k items of a user, the best first; return how many there are."""
     n = gather_top(row, k, memory.first_peaks, memory.top, memory.items)
-    sort_items(memory.top, memory.items, n)
+    order = memory.at
+    sort_positions(order, memory.above, n, memory.top, memory.items, memory.top, ID_ASC)
     for j in range(n):
-        first_items.columns[user, j] = memory.items[j]
-        first_items.scores[user, j] = memory.top[j]
+        first_items.columns[user, j] = memory.items[order[j]]
+        first_items.scores[user, j] = memory.top[order[j]]
     first_items.lengths[user] = n
 
 

@@ -21,13 +21,12 @@ from .codes import (
 )
 from .jit import njit
 from .list_order import sort_positions
+from .sorting import fill_keys
 
 Array = np.ndarray[Any, Any]
 UNIT, NOTHING = np.int32(3), np.int32(0)  # not 1, so that LLVM adds under a mask instead of making it numbers
-MANY_TO_ONE = 4  # with this many negatives per positive, comparing positives, too, is faster than a split
 LANES = 32  # rows are padded to a multiple of this
 MAX_COUNTED = 192  # a larger class is sorted: counting costs its size times the rows
-FEW_EVENTS = 24  # up to this many events are sorted by comparing all of them
 RADIX_BITS = 11
 DIGITS_OF_RADIX = 1 << RADIX_BITS
 SHORT_USER = 4  # rows
@@ -105,15 +104,6 @@ def count_positives(labels, bar):
 
 
 @njit
-def pick(labels, scores, bar, positives):
-    """Write the scores of the positive rows."""
-    n = 0
-    for j in range(len(labels)):
-        positives[np.uint64(n)] = scores[j]
-        n += labels[j] >= bar
-
-
-@njit
 def split(labels, scores, bar, positives, negatives):
     """Write the scores of the rows of each class."""
     n = 0
@@ -183,54 +173,17 @@ def count_each(row, chosen, n, n_rows, above, tied):
 @njit
 def order_events(places, n, n_rows, marks, out, start):
     """Write a user's events in the order of their tie blocks; `places` holds row, above and tied of each."""
-    few = n <= FEW_EVENTS
-    if few:
-        order_few(places[1], n, marks)
-    else:
-        for j in range(n_rows + 1):
-            marks[j] = 0
-        for i in range(n):
-            marks[places[1, i] + 1] += np.int32(1)
-        for j in range(1, n_rows + 1):
-            marks[j] += marks[j - 1]
+    for j in range(n_rows + 1):
+        marks[j] = 0
+    for i in range(n):
+        marks[places[1, i] + 1] += np.int32(1)
+    for j in range(1, n_rows + 1):
+        marks[j] += marks[j - 1]
     for i in range(n):
         own = places[1, i]
-        at = np.uint64(start) + np.uint64(marks[i if few else own])
-        if not few:
-            marks[own] += np.int32(1)
+        at = np.uint64(start) + np.uint64(marks[own])
+        marks[own] += np.int32(1)
         out.sources[at], out.above[at], out.tied[at] = places[0, i], own, places[2, i]
-
-
-@njit
-def order_few(values, n, places):
-    """Write the place of each value in ascending order, by comparing each with those before; nothing branches."""
-    for i in range(n):
-        own = values[i]
-        place = np.int32(0)
-        for j in range(i):
-            upto = np.int32(values[j] <= own)
-            place = np.int32(place + upto)
-            places[j] = np.int32(places[j] + np.int32(1 - upto))
-        places[i] = place
-
-
-@njit
-def sort_key(score, bits, top):
-    """Return an integer that is smaller for a larger score, and the same for 0.0 and -0.0.
-
-    `top` is the highest of the bits.
-    """
-    own = np.uint64(0) if score == 0 else np.uint64(bits)
-    return own if own & top else (top - np.uint64(1)) ^ own
-
-
-@njit
-def fill_keys(scores, bits, keys, order):
-    """Write keys that sort a row from its largest score to its smallest."""
-    top = np.uint64(1) << np.uint64(8 * keys.itemsize - 1)
-    for j in range(len(scores)):
-        keys[j] = sort_key(scores[j], bits[j], top)
-        order[j] = np.int32(j)
 
 
 @njit
@@ -273,7 +226,10 @@ def sort_rows(labels, scores, bits, ids, ties, keys, order, marks):
     """
     n = len(scores)
     if ties in (EXPECTED, INPUT, REFUSE):
-        fill_keys(scores, bits, keys[0], order[0])
+        fill_keys(bits, keys[0])
+        for j in range(n):
+            keys[0, j] = ~keys[0, j]
+            order[0, j] = np.int32(j)
         return radix_sort(keys, order, marks, n)
     sort_positions(order[0], order[1], n, scores, ids, labels, ties)
     return 0
@@ -298,22 +254,13 @@ def events_of_order(order, labels, scores, bar, out, first):
     return shared
 
 
-class UserRows(NamedTuple):
-    """The rows of a user."""
-
-    labels: Array
-    scores: Array
-    bits: Array  # of the scores
-    ids: Array  # to break ties by id, else empty
-
-
 @njit(forceinline=True)
-def collect_user(rows, ties, bar, memory, out, first):
+def collect_user(log, span, bar, memory, out, first):
     """Write the events of one user from `first` on; return how many, and whether the rule refuses its ties."""
-    labels, scores, places, n = rows.labels, rows.scores, memory.places, len(rows.scores)
+    labels, scores, places, ties = log.labels[span], log.scores[span], memory.places, log.ties
+    n = len(scores)
     n_events = choose(labels, scores, bar, memory.chosen, places[0])
-    counted = n_events <= MAX_COUNTED
-    if counted:
+    if n_events <= MAX_COUNTED:
         count_each(memory.padded[: pad(scores, memory.padded)], memory.chosen, n_events, n, places[1], places[2])
         order_events(places, n_events, n, memory.marks, out, first)
         shared = False
@@ -322,11 +269,9 @@ def collect_user(rows, ties, bar, memory, out, first):
             out.ranks[e] = out.above[e] + 1
         if not shared or ties == EXPECTED:
             return n_events, False
-    else:
-        shared = True
-    if shared:
-        copy = sort_rows(labels, scores, rows.bits, rows.ids, ties, memory.keys, memory.order, memory.marks)
-        shared = events_of_order(memory.order[copy, :n], labels, scores, bar, out, first)
+    bits, ids = log.bits[span], log.ids[span] if len(log.ids) > 0 else log.ids
+    copy = sort_rows(labels, scores, bits, ids, ties, memory.keys, memory.order, memory.marks)
+    shared = events_of_order(memory.order[copy, :n], labels, scores, bar, out, first)
     return n_events, shared and ties == REFUSE
 
 
@@ -342,13 +287,6 @@ def check_ahead(log, limits, checked, stop, end):
     if within(log.labels[fresh], limits[0]) and within(log.scores[fresh], limits[1]):
         return fresh.stop
     return np.int64(-1)
-
-
-@njit(forceinline=True)
-def rows_of(log, span):
-    """Return the rows of a user."""
-    ids = log.ids[span] if len(log.ids) > 0 else log.ids
-    return UserRows(log.labels[span], log.scores[span], log.bits[span], ids)
 
 
 @njit
@@ -402,7 +340,7 @@ def collect_scores(log, limits, ranked, memory, out, first_user, last_user):
         if ranked is None:
             n_rel = count_positives(log.labels[span], bar)
         else:
-            n_rel, refused = collect_user(rows_of(log, span), log.ties, bar, memory, out, at)
+            n_rel, refused = collect_user(log, span, bar, memory, out, at)
             hits = np.int64(n_rel)
         if refused or n_rows > log.n_items:
             return np.int64(TIED if refused else SMALL_CATALOGUE), u, n_rows
@@ -418,11 +356,6 @@ def twice_won(labels, scores, bar, positives, chosen, padded):
     negatives = np.int64(len(scores)) - positives
     if positives == 0 or negatives == 0:
         return np.int64(0)
-    if positives * MANY_TO_ONE <= negatives:
-        # pairs of two positives are few, and they win half, whatever the scores
-        length = pad(scores, padded)  # first, so that the stores are done before vectors are loaded
-        pick(labels, scores, bar, chosen)
-        return count_both(padded[:length], chosen, positives) - positives * positives
     split(labels, scores, bar, chosen, padded)
     if positives <= negatives:
         return count_both(padded[: fill_up(padded, negatives)], chosen, positives)

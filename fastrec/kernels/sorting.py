@@ -40,54 +40,37 @@ def fill_keys(bits, keys):
     return largest
 
 
-@njit
-def first_nan(bits, infinity):
-    """Return the position of the first NaN, whose bits without the sign are above those of infinity."""
-    magnitude = (np.uint64(1) << np.uint64(8 * bits.itemsize - 1)) - np.uint64(1)
-    for i in range(len(bits)):
-        if np.uint64(bits[i]) & magnitude > np.uint64(infinity):
-            return i
-    return -1
-
-
-@njit
-def extremes(keys):
-    """Return the lowest and the highest key, comparing many at a time."""
-    kind = keys.dtype.type
-    lowest = keys[0]
-    highest = keys[0]
-    for i in range(len(keys)):
-        lowest = min(lowest, kind(keys[i]))
-        highest = max(highest, kind(keys[i]))
-    return np.uint64(lowest), np.uint64(highest)
-
-
 @njit(allocates=True)
-def count_bins_of_chunk(chunk, bits, cuts, infinity, shift, counts):
-    """Count the rows of a chunk by bin; return the position of the first NaN in it, or -1."""
-    shift, counts, block = np.uint64(shift), counts[chunk], np.empty(KEYS_AT_ONCE, bits.dtype)
+def count_bins_of_chunk(chunk, bits, codes, cuts, infinity, shift, counts):
+    """Count the rows of a chunk by bin; return whether there is a NaN in it."""
+    shift, one, counts, block = np.uint64(shift), np.uint64(1), counts[chunk], np.empty(KEYS_AT_ONCE, bits.dtype)
     for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
         rows = bits[start : min(start + len(block), cuts[chunk + 1])]
         if fill_keys(rows, block) > infinity:
-            return start - cuts[chunk] + first_nan(rows, infinity)
-        for i in range(len(rows)):
-            counts[np.uint64(block[i]) >> shift] += 1
-    return np.int64(-1)
+            return True
+        if len(codes) > 0:
+            for i in range(len(rows)):
+                counts[np.uint64(codes[start + i] + 1) << one | np.uint64(block[i]) >> shift] += 1
+        else:
+            for i in range(len(rows)):
+                counts[np.uint64(block[i]) >> shift] += 1
+    return False
 
 
 @njit(parallel=True, cache=True)
-def count_bins(first, last, bits, cuts, infinity, shift, counts, found):
+def count_bins(first, last, bits, codes, cuts, infinity, shift, counts, has_nan):
     """Count the rows of chunks first..last-1 by bin: `counts[chunk, bin]`, int64. Chunk c has rows cuts[c]:cuts[c + 1].
 
-    `found` gets the position of the first NaN in each chunk, or -1.
+    Unless `codes` are (0,), there are two bins, of scores below 0 and others, for each code from -1 on. `has_nan`, bool
+    (n_chunks,), says in which chunks there is a NaN, which ends their counts.
     """
     for chunk in prange(first, last):
-        found[chunk] = count_bins_of_chunk(np.int64(chunk), bits, cuts, infinity, shift, counts)
+        has_nan[chunk] = count_bins_of_chunk(np.int64(chunk), bits, codes, cuts, infinity, shift, counts)
 
 
 @njit(allocates=True)
 def count_rounded(chunk, labels, scores, cuts, infinity, shift, counts, span):
-    """Count the rows of a chunk by bin and class; return the position of the first NaN in it, or -1."""
+    """Count the rows of a chunk by bin and class; return whether there is a NaN in it."""
     shift, one = np.uint64(shift), np.uint64(1)
     lowest, end = np.uint64(span[0]), np.uint64(span[1])
     rounded, block = np.empty(KEYS_AT_ONCE, np.float32), np.empty(KEYS_AT_ONCE, np.uint32)
@@ -97,30 +80,29 @@ def count_rounded(chunk, labels, scores, cuts, infinity, shift, counts, span):
             rounded[i] = np.float32(scores[start + i])
         bits = rounded[: len(own)].view(np.uint32)
         if fill_keys(bits, block) > infinity:
-            return start - cuts[chunk] + first_nan(bits, infinity)
-        least, most = extremes(block[: len(own)])
-        lowest = min(lowest, least >> shift)
-        end = max(end, (most >> shift) + one)
+            return True
+        lowest = min(lowest, np.uint64(block[: len(own)].min()) >> shift)
+        end = max(end, (np.uint64(block[: len(own)].max()) >> shift) + one)
         for i in range(len(own)):
             counts[(np.uint64(block[i]) >> shift) << one | (np.uint64(own[i]) & one)] += 1
     span[0], span[1] = lowest, end
-    return np.int64(-1)
+    return False
 
 
 @njit(parallel=True, cache=True)
-def count_classes_by_bin(first, last, labels, scores, cuts, infinity, shift, counts, spans, found):
+def count_classes_by_bin(first, last, labels, scores, cuts, infinity, shift, counts, spans, has_nan):
     """Count the rows of chunks first..last-1 by the bin of their float32 score and by class.
 
     They are added to `counts[chunk, 2 * bin + label]`, int64. `spans[chunk]` is widened to the bins found. `cuts` and
-    `found` are those of `count_bins`.
+    `has_nan` are those of `count_bins`.
     """
     for chunk in prange(first, last):
         own = np.int64(chunk)
-        found[own] = count_rounded(own, labels, scores, cuts, infinity, shift, counts[own], spans[own])
+        has_nan[own] = count_rounded(own, labels, scores, cuts, infinity, shift, counts[own], spans[own])
 
 
 @njit(allocates=True)
-def scatter_chunk(chunk, bits, labels, values, cuts, shift, bucket_of, places, keys, payload):
+def scatter_chunk(chunk, bits, labels, codes, values, cuts, shift, bucket_of, places, keys, payload):
     """Do as `scatter` does for a chunk."""
     shift, one, places = np.uint64(shift), np.uint64(1), places[chunk]
     block = np.empty(KEYS_AT_ONCE, keys.dtype)
@@ -130,7 +112,9 @@ def scatter_chunk(chunk, bits, labels, values, cuts, shift, bucket_of, places, k
         fill_keys(bits[start:end], block)
         for i in range(len(own)):
             key = np.uint64(block[i])
-            bucket = bucket_of[key >> shift]
+            bucket = np.int64(bucket_of[key >> shift])
+            if len(codes) > 0:
+                bucket += 2 * (codes[start + i] + 1)
             place = places[bucket]
             places[bucket] = place + 1
             keys[place] = key << one | (np.uint64(own[i]) & one)
@@ -139,63 +123,16 @@ def scatter_chunk(chunk, bits, labels, values, cuts, shift, bucket_of, places, k
 
 
 @njit(parallel=True, cache=True)
-def scatter(first, last, bits, labels, values, cuts, shift, bucket_of, places, keys, payload):
+def scatter(first, last, bits, labels, codes, values, cuts, shift, bucket_of, places, keys, payload):
     """Write `key << 1 | label` of each row of chunks first..last-1 to the next of the places of its chunk and bucket.
 
-    Key k belongs to bucket `bucket_of[k >> shift]`; `places` is int64 (n_chunks, n_buckets). `payload`, unless it is
-    (0,), takes the values of rows, uint64 (n,), or their numbers if there are no values.
+    Key k belongs to bucket `bucket_of[k >> shift]`, with codes to that of two for each code from -1 on; `places` is
+    int64 (n_chunks, n_buckets). `payload`, unless it is (0,), takes the values of rows, uint64 (n,), or their numbers
+    if there are no values.
     """
     for chunk in prange(first, last):
         own = np.int64(chunk)
-        scatter_chunk(own, bits, labels, values, cuts, shift, bucket_of, places, keys, payload)
-
-
-@njit
-def count_codes_of_chunk(chunk, codes, bits, cuts, counts):
-    """Do as `count_codes` does for a chunk."""
-    one, counts = np.uint64(1), counts[chunk]
-    sign = one << np.uint64(8 * bits.itemsize - 1)
-    for i in range(cuts[chunk], cuts[chunk + 1]):
-        above = np.uint64(bits[i] <= sign)  # -0.0, the sign alone, is 0.0
-        counts[np.uint64(codes[i] + 1) << one | above] += 1
-
-
-@njit(parallel=True, cache=True)
-def count_codes(first, last, codes, bits, cuts, counts):
-    """Count the rows of each code from -1 on, those with a score below 0 first, for chunks first..last-1.
-
-    `counts` is int64 (n_chunks, 2 * n_codes + 2): two counts per code.
-    """
-    for chunk in prange(first, last):
-        count_codes_of_chunk(np.int64(chunk), codes, bits, cuts, counts)
-
-
-@njit(allocates=True)
-def scatter_chunk_by_code(chunk, bits, labels, codes, cuts, places, keys):
-    """Do as `scatter_by_code` does for a chunk."""
-    one, places = np.uint64(1), places[chunk]
-    top = np.uint64(8 * keys.itemsize - 1)
-    block = np.empty(KEYS_AT_ONCE, keys.dtype)
-    for start in range(cuts[chunk], cuts[chunk + 1], len(block)):
-        end = min(start + len(block), cuts[chunk + 1])
-        own, of_rows = labels[start:end], codes[start:end]
-        fill_keys(bits[start:end], block)
-        for i in range(len(own)):
-            key = np.uint64(block[i])
-            at = np.uint64(of_rows[i] + 1) << one | key >> top
-            place = places[at]
-            places[at] = place + 1
-            keys[place] = key << one | (np.uint64(own[i]) & one)
-
-
-@njit(parallel=True, cache=True)
-def scatter_by_code(first, last, bits, labels, codes, cuts, places, keys):
-    """Write `key << 1 | label` of each row of chunks first..last-1 to the next place of its code and its sign.
-
-    `places` is like the counts of `count_codes`.
-    """
-    for chunk in prange(first, last):
-        scatter_chunk_by_code(np.int64(chunk), bits, labels, codes, cuts, places, keys)
+        scatter_chunk(own, bits, labels, codes, values, cuts, shift, bucket_of, places, keys, payload)
 
 
 @njit
@@ -289,7 +226,5 @@ def write_values(keys, scores, rows, weights, known, table, factor, values):
             is_below = at + step <= last and known[at + step - 1] < scores[i]
             at += step if is_below else 0
             step = 2 * step if is_below else step >> 1
-        weight = 1.0
-        if len(weights) > 0:
-            weight = weights[rows[i]]
+        weight = weights[rows[i]] if len(weights) > 0 else 1.0
         values[rows[i]] = np.int64(np.rint(weight * table[at, keys[i] & one] * factor))

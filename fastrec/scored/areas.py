@@ -36,16 +36,6 @@ class Pairs(NamedTuple):
     negatives: Any
 
 
-def joined_pairs(parts: list[Pairs]) -> Pairs:
-    """Join the pairs of neighbouring ranges, scores ascending."""
-    twice = positives = negatives = 0
-    for part in parts:
-        twice += part.twice + 2 * part.positives * negatives
-        positives += part.positives
-        negatives += part.negatives
-    return Pairs(twice, positives, negatives)
-
-
 def pairs_won(positives: Array, negatives: Array) -> list[Any]:
     """Return twice the pairs in the right order (ties half), and tied pairs, from counts by ascending score."""
     positives, negatives = _of_any_size(positives, negatives)
@@ -53,9 +43,9 @@ def pairs_won(positives: Array, negatives: Array) -> list[Any]:
     return [values.sum(keepdims=True).tolist()[0] for values in (won, positives * negatives)]
 
 
-def _of_any_size(positives: Array, negatives: Array, others: int = 0) -> tuple[Array, Array]:
-    """Return counts whose products fit, beside those of other rows: only merged states have too many for 63 bits."""
-    if positives.dtype.kind == "i" and int(positives.sum()) + int(negatives.sum()) + others > MAX_COUNTED:
+def _of_any_size(positives: Array, negatives: Array) -> tuple[Array, Array]:
+    """Return counts whose products fit: only merged states have too many for 63 bits."""
+    if positives.dtype.kind == "i" and int(positives.sum()) + int(negatives.sum()) > MAX_COUNTED:
         return positives.astype(object), negatives.astype(object)
     return positives, negatives
 
@@ -65,19 +55,16 @@ def pairs_of_counts(positives: Array, negatives: Array) -> Pairs:
     return Pairs(pairs_won(positives, negatives)[0], positives.sum().item(), negatives.sum().item())
 
 
-def pairs_by_score(positives: Array, negatives: Array, below: int = 0, above: int = 0) -> tuple[Array, Array]:
-    """Return twice the ordered pairs that a negative row of each score is in, and a positive one; ties count half.
-
-    `below` are the negatives with a lower score than all these runs, `above` the positives with a higher one.
-    """
-    reached, left = below + np.cumsum(negatives), above + np.cumsum(positives[::-1])[::-1]
+def pairs_by_score(positives: Array, negatives: Array) -> tuple[Array, Array]:
+    """Return twice the ordered pairs that a negative row of each score is in, and a positive one; ties count half."""
+    reached, left = np.cumsum(negatives), np.cumsum(positives[::-1])[::-1]
     return 2 * left - positives, 2 * reached - negatives
 
 
-def squared_pairs(positives: Array, negatives: Array, below: int = 0, above: int = 0) -> list[int]:
+def squared_pairs(positives: Array, negatives: Array) -> list[int]:
     """Return the sums over negative rows and over positive ones of the squares of their `pairs_by_score`."""
-    positives, negatives = _of_any_size(positives, negatives, below + above)
-    each = pairs_by_score(positives, negatives, below, above)
+    positives, negatives = _of_any_size(positives, negatives)
+    each = pairs_by_score(positives, negatives)
     return [sum_of_squares(*columns) for columns in zip(each, (negatives, positives), strict=True)]
 
 
@@ -120,23 +107,9 @@ def auc_of_pairs(pairs: Pairs) -> float:
     return min(1.0, pairs.twice / size) if size else math.nan  # sums of weights are rounded
 
 
-def standardised(partial: Any, low: Any, high: Any) -> float:
-    """Apply McClish's correction to an area between two rates: 1/2 for chance, 1 for a perfect order.
-
-    Above a lower limit, it would fall below 0 for orders worse than chance, so these have the area over twice that of
-    chance.
-    """
-    chance = (high * high - low * low) / 2
-    if low and partial < chance:
-        return float(max(0, partial / (2 * chance)))
-    return float(min(1, (1 + (partial - chance) / (high - low - chance)) / 2))
-
-
-def area_up_to(runs: Runs, rate: Fraction) -> Fraction | None:
-    """Return the exact area under the ROC curve of counted rows up to a false positive rate; None for one class."""
+def area_up_to(runs: Runs, rate: Fraction) -> Fraction:
+    """Return the exact area under the ROC curve of counted rows of both classes up to a false positive rate."""
     whole = pairs_of_counts(runs.positives, runs.negatives)
-    if not whole.positives * whole.negatives:
-        return None
     room = rate * whole.negatives
     twice = Fraction(whole.twice)
     if room < whole.negatives:

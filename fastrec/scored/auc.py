@@ -22,7 +22,7 @@ from fastrec.inputs.columns import (
 from fastrec.metrics.errors import root
 from fastrec.runtime.limits import resolve_threads
 from fastrec.scored.areas import placement_variances, sum_of_squares
-from fastrec.scored.score_counts import auc_of_rows
+from fastrec.scored.score_counts import ScoreCounts
 from fastrec.scored.sorting import SMALL_ROWS, ScoredRows, pairs_of_rows
 
 Array = np.ndarray[Any, Any]
@@ -131,7 +131,7 @@ def auc(
     limit = _read_max_fpr(max_fpr)
     rows = read_rows(labels, scores, sample_weight)
     threads = no_threads_if_small(len(rows.labels), n_threads)
-    return auc_of_rows(*rows, max_fpr=limit, n_threads=threads)
+    return ScoreCounts.of_rows(*rows, n_threads=threads).auc(limit)
 
 
 # Two models

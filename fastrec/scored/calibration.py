@@ -104,8 +104,7 @@ def _read_labels(labels: Any, min_gain: Any) -> Array:
 def bin_rows(rows: RowsToBin, bins: int, strategy: str, level: float, n_threads: int | None = None) -> Binned:
     """Return the bins of rows, of which at least one has weight."""
     threads = no_threads_if_small(len(rows.labels), n_threads)
-    counts = ScoreCounts(weighted=rows.weights is not None)
-    counts.add(rows.labels, rows.scores, rows.weights, n_threads=threads)
+    counts = ScoreCounts.of_rows(rows.labels, rows.scores, rows.weights, n_threads=threads)
     sums = counts.bin_sums(bins, strategy)
     table = None if rows.users is None else _sums_of_users(rows, sums, threads)
     return _binned(sums, bins, strategy, level, table)
@@ -161,5 +160,5 @@ def _binned(sums: BinSums, bins: int, strategy: str, level: float, table: Array 
         low=low,
         high=high,
         users=None if table is None else table[:, USERS].astype(np.int64),
-        ece=sums.ece,
+        ece=sums.distance("l1"),
     )

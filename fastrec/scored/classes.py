@@ -17,7 +17,7 @@ from fastrec.inputs.users import number_codes
 from fastrec.metrics import confusion as formulas
 from fastrec.metrics.statistics import ratio
 from fastrec.runtime.threads import once
-from fastrec.scored.confusion import SHOWN, CountedRows, check_beta, divided, more_rows
+from fastrec.scored.confusion import SHOWN, check_beta, divided, more_rows
 from fastrec.show.numbers import rate, shown_count
 from fastrec.show.tables import Table
 from fastrec.show.text import text_lines
@@ -28,7 +28,7 @@ MAX_CELLS = 1 << 28  # of a matrix of classes: 2 GB
 AVERAGES = ("macro", "micro", "weighted", "none")
 
 
-class ClassCounts(CountedRows):
+class ClassCounts:
     """Rows counted by true and predicted class, as returned by `count_classes`.
 
     Attributes
@@ -112,7 +112,6 @@ class ClassCounts(CountedRows):
         `of="means"`: (1 + beta^2) P R / (beta^2 P + R) of the averages P of precision and R of recall, 0 if both
         are 0. Publications call either one macro F1; the second is never smaller (Opitz & Burst 2019).
         """
-        _check_average(average)
         if of not in ("classes", "means"):
             raise InputError(f"of must be classes or means, found {shown(of)}")
         if of == "means" and average == "none":
@@ -143,16 +142,14 @@ class ClassCounts(CountedRows):
             dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)
         ]
 
-    def _cells(self) -> formulas.CountedCells:
-        return formulas.CountedCells(self.tp, self.fp, self.fn)
-
     def _averaged(
         self, formula: Callable[[formulas.CountedCells], formulas.Share], average: str, zero_division: float
     ) -> Any:
         _check_average(average)
+        share = formula(formulas.CountedCells(self.tp, self.fp, self.fn))
         if average == "micro":
-            return _total_share(*formula(self._cells()), zero_division)
-        values = self._share(formula, zero_division)
+            return _total_share(*share, zero_division)
+        values = divided(share, zero_division)
         if average == "none":
             return values
         weights = np.where(np.isnan(values), 0.0, self.support if average == "weighted" else 1.0)

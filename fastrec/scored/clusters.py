@@ -52,12 +52,9 @@ def weigh_users(keys: Array, positive: Array, weights: Array, indptr: Array, n_k
     own = grouping.take(weights[kept] * scale)
     n, c = (np.add.reduceat(column, begins) for column in (own, own * grouping.take(positive[kept])))
     table[:, USERS] = np.bincount(key_of, minlength=n_keys).tolist()
-    shift = STEP_BITS - DOUBLE_BITS - (math.frexp(scale)[1] - 1)
-    for column, values in enumerate((n, c)):
-        table[:, column] = _sums(values, key_of, n_keys) << shift
-    shift -= math.frexp(scale)[1] - 1
-    for column, values in enumerate((n * n, n * c, c * c), USERS + 1):
-        table[:, column] = _sums(values, key_of, n_keys) << shift
+    unit = math.frexp(scale)[1] - 1
+    for column, factors, values in ((0, 1, n), (1, 1, c), (3, 2, n * n), (4, 2, n * c), (5, 2, c * c)):
+        table[:, column] = _sums(values, key_of, n_keys) << (STEP_BITS - DOUBLE_BITS - factors * unit)
     return table
 
 

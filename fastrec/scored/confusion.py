@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -41,20 +40,8 @@ MAX_BLOCK_CELLS = 1 << 22  # blocks times thresholds
 SHOWN = 20  # rows of a table in `repr`
 
 
-class CountedRows(ABC):
-    """Rows counted by label and prediction, with the shares that follow from the counts."""
-
-    @abstractmethod
-    def _cells(self) -> formulas.CountedCells:
-        """Return the counts."""
-
-    def _share(self, formula: Callable[[formulas.CountedCells], formulas.Share], zero_division: float) -> Floats:
-        """Return the share of a formula; `zero_division` for denominators of 0."""
-        return divided(formula(self._cells()), zero_division)
-
-
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
-class Confusion(CountedRows):
+class Confusion:
     """Rows counted by label and by whether their score reaches a threshold, as returned by `confusion_matrix`.
 
     Attributes
@@ -116,8 +103,9 @@ class Confusion(CountedRows):
         """
         return np.asarray(self._share(formulas.CountedCells.mcc, zero_division).clip(-1.0, 1.0))
 
-    def _cells(self) -> formulas.CountedCells:
-        return formulas.CountedCells(self.tp, self.fp, self.fn, self.tn)
+    def _share(self, formula: Callable[[formulas.CountedCells], formulas.Share], zero_division: float) -> Floats:
+        """Return the share of a formula; `zero_division` for denominators of 0."""
+        return divided(formula(formulas.CountedCells(self.tp, self.fp, self.fn, self.tn)), zero_division)
 
     def __repr__(self) -> str:
         """Return an aligned table of the thresholds; one line if there is a table per user."""

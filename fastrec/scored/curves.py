@@ -175,10 +175,8 @@ def visible(x: Array, y: Array, n_columns: int) -> tuple[Array, Array]:
 
 def _count_scores(labels: Any, scores: Any, sample_weight: Any) -> Runs:
     rows = read_rows(labels, scores, sample_weight)
-    seen = ScoreCounts(weighted=rows.weights is not None)
     threads = no_threads_if_small(len(rows.labels), None)
-    seen.add(*rows, n_threads=threads)
-    return seen.runs(n_threads=threads)
+    return ScoreCounts.of_rows(*rows, n_threads=threads).runs(n_threads=threads)
 
 
 def _share(part: Array) -> Array:

@@ -9,15 +9,17 @@ import numpy as np
 
 from fastrec.checks import whole_number
 from fastrec.exceptions import InputError, InputTypeError, shown
+from fastrec.inputs.columns import SCORES, check_numbers, check_whole, refuse_nan
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels.sorting import count_classes_by_bin
 from fastrec.runtime.launcher import launch
 from fastrec.runtime.shared import Shared, synchronized
 from fastrec.scored.areas import ROUNDING, pairs_won
 from fastrec.scored.auc import no_threads_if_small, read_rows
-from fastrec.scored.sorting import FORMS, chunks_of, refuse_found
+from fastrec.scored.sorting import FORMS, chunks_of
 
 Array = np.ndarray[Any, Any]
+MAX_ROWS = 2**53  # of a class in a bin
 
 
 # Bounded
@@ -93,12 +95,13 @@ class ScoreHistogram(Shared):
         if n_threads > 1:
             counts = np.zeros((n_threads, len(self._counts)), np.int64)
             spans = np.tile([1 << self.bits, 0], (n_threads, 1))
-        cuts, found = chunks_of(len(labels), n_threads), np.empty(n_threads, np.int64)
+        cuts, has_nan = chunks_of(len(labels), n_threads), np.empty(n_threads, np.bool_)
         columns = read_only(labels.view(np.int8)), read_only(scores)
-        given = (*columns, cuts, FORMS[4].infinity, 32 - self.bits, counts, spans, found)
+        given = (*columns, cuts, FORMS[4].infinity, 32 - self.bits, counts, spans, has_nan)
         with self._changing():
             launch(count_classes_by_bin, n_threads, *given, work=8 * len(labels), n_threads=n_threads)
-            refuse_found(found, cuts)
+            if has_nan.any():
+                refuse_nan(scores, SCORES)
             if n_threads > 1:
                 first, last = int(spans[:, 0].min()), int(spans[:, 1].max())
                 self._counts[2 * first : 2 * last] += counts[:, 2 * first : 2 * last].sum(axis=0)
@@ -118,7 +121,7 @@ class ScoreHistogram(Shared):
         if self.bits != other.bits:
             raise InputError(f"histograms must have the same bits to be merged, found {self.bits} and {other.bits}")
         with self._both_locked(other):
-            self.add_bins(**other.pack())
+            self._add_bins(*other.pack().values())
 
     @synchronized
     def pack(self) -> dict[str, Array]:
@@ -128,9 +131,31 @@ class ScoreHistogram(Shared):
         negatives, positives = counts[occurring].T
         return {"bins": occurring + self._span[0], "negatives": negatives, "positives": positives}
 
-    @synchronized
     def add_bins(self, bins: Array, negatives: Array, positives: Array) -> None:
-        """Add the rows of both classes in distinct bins, as returned by `pack` of a histogram with the same bits."""
+        """Add the rows of both classes in distinct bins, as returned by `pack` of a histogram with the same bits.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            If these are not integers in arrays of one length, bins are not distinct or not from 0 to 2^bits - 1, or
+            counts are negative. The state is as before then.
+        """
+        given = {"bins": bins, "negatives": negatives, "positives": positives}
+        columns = {name: check_whole(check_numbers(own, name), name, "hold integers") for name, own in given.items()}
+        lengths = list(map(len, columns.values()))
+        if len(set(lengths)) > 1:
+            raise InputError(f"bins, negatives and positives must have the same length, found {lengths}")
+        for name, own in columns.items():
+            last = (1 << self.bits) - 1 if name == "bins" else MAX_ROWS
+            wrong = (own < 0) | (own > last)
+            if wrong.any():
+                raise InputError(f"{name} must be from 0 to {last:,}, found {own[wrong.argmax()]:,}")
+        if len(np.unique(columns["bins"])) < lengths[0]:
+            raise InputError("bins must hold each bin once, found one twice")
+        self._add_bins(*(own.astype(np.int64) for own in columns.values()))
+
+    @synchronized
+    def _add_bins(self, bins: Array, negatives: Array, positives: Array) -> None:
         if not len(bins):
             return
         with self._changing():
@@ -145,7 +170,7 @@ class ScoreHistogram(Shared):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the bins."""
         self.__init__(state["bits"])  # type: ignore[misc]
-        self.add_bins(state["bins"], state["negatives"], state["positives"])
+        self._add_bins(state["bins"], state["negatives"], state["positives"])
 
     @synchronized
     def estimate(self) -> BoundedAuc:

@@ -18,12 +18,13 @@ from fastrec.inputs.ragged import read_only
 from fastrec.kernels import sorting as kernels
 from fastrec.runtime.launcher import call, launch
 from fastrec.runtime.threads import run_in_threads
-from fastrec.scored.areas import Pairs, joined_pairs, pairs_of_parts, square_of
+from fastrec.scored.areas import Pairs, pairs_of_parts, square_of
 from fastrec.scored.sorting import FORMS, NOTHING, Runs, bucket_runs, chunks_of, plain_runs, sort_in_buckets
 
 Array = np.ndarray[Any, Any]
 MAX_CODES = 512  # writing to more places at the same time is slow
 ROWS_PER_CHUNK = 1 << 18  # fewer are not worth a thread
+BELOW_AND_ABOVE = np.arange(2, dtype=np.uint16)  # two buckets of the rows of a code: scores below 0, and others
 ROWS_PER_TASK = 1 << 18  # of codes that are sorted one after the other: each task takes some calls of Python
 
 
@@ -34,11 +35,7 @@ class SortedKeys:
     keys: Array  # uint32 or uint64 (n_rows,)
     edges: list[int]  # where parts of neighbouring scores begin, and the number of rows
     n_below: int  # rows with a score below 0: no part has scores on both sides of 0
-    counted: list[Pairs] | None = None  # of each part
-
-    def pairs_of_parts(self) -> list[Pairs]:
-        """Return the pairs of each part."""
-        return self.counted or pairs_of_parts(self.keys, np.array(self.edges), 1)
+    pairs_of_parts: list[Pairs]
 
     def _runs_of_part(self, at: int) -> tuple[Array, Array, Array]:
         """Return the distinct scores of a part with their positives and negatives."""
@@ -52,12 +49,17 @@ class SortedKeys:
 
     def pairs(self) -> Pairs:
         """Return the pairs of rows of both classes."""
-        return joined_pairs(self.pairs_of_parts())
+        twice = positives = negatives = 0
+        for part in self.pairs_of_parts:
+            twice += part.twice + 2 * part.positives * negatives
+            positives += part.positives
+            negatives += part.negatives
+        return Pairs(twice, positives, negatives)
 
     def squared_pairs(self) -> list[int]:
         """Return the `squared_pairs` of the runs."""
         squares, below, above = [0, 0], 0, self.pairs().positives
-        for (start, end), pairs in zip(itertools.pairwise(self.edges), self.pairs_of_parts(), strict=True):
+        for (start, end), pairs in zip(itertools.pairwise(self.edges), self.pairs_of_parts, strict=True):
             sums = np.zeros((2, 3), np.int64)
             given = read_only(self.keys[start:end]), read_only(NOTHING), np.int64(below), np.int64(above), sums[0], sums
             call(kernels.write_pairs, *given, work=8 * (end - start))
@@ -84,22 +86,24 @@ def sort_by_code(codes: Array, positive: Array, scores: Array, n_codes: int, n_t
 
     Scores must not be NaN. More than `MAX_CODES` codes take long unless they ascend.
     """
-    form, n = FORMS[scores.itemsize], len(scores)
-    bits, classes, codes = (read_only(own) for own in (scores.view(form.bits), positive.view(np.int8), codes))
+    form, n, shift = FORMS[scores.itemsize], len(scores), 8 * scores.itemsize - 1
+    bits, classes, codes = map(read_only, (scores.view(form.bits), positive.view(np.int8), codes))
     n_chunks = max(1, min(n_threads, n // ROWS_PER_CHUNK))
     cuts, counts = chunks_of(n, n_chunks), np.zeros((n_chunks, 2 * n_codes + 2), np.int64)
-    launch(kernels.count_codes, n_chunks, codes, bits, cuts, counts, work=8 * n, n_threads=n_chunks)
+    given = (bits, codes, cuts, form.infinity, shift, counts, np.empty(n_chunks, np.bool_))
+    launch(kernels.count_bins, n_chunks, *given, work=8 * n, n_threads=n_chunks)
     sizes = counts.sum(axis=0)
     edges = np.concatenate([[0], np.cumsum(sizes)])
     places = edges[:-1] + np.cumsum(counts, axis=0) - counts
     keys = np.empty(n, form.bits)
-    given = (bits, classes, codes, cuts, places, keys)
-    launch(kernels.scatter_by_code, n_chunks, *given, work=8 * n, n_threads=n_chunks)
+    columns = (bits, classes, codes, NOTHING, cuts, shift, BELOW_AND_ABOVE, places, keys, NOTHING)
+    launch(kernels.scatter, n_chunks, *columns, work=8 * n, n_threads=n_chunks)
     _sort_parts(keys, edges[2:], n_threads)
-    starts, middles, ends = (edges[at::2].tolist() for at in (2, 3, 4))
+    pairs = pairs_of_parts(keys, edges[2:], n_threads)
+    parts = zip(*(edges[at::2].tolist() for at in (2, 3, 4)), pairs[::2], pairs[1::2], strict=False)
     return [
-        SortedKeys(keys[start:end], [0, middle - start, end - start], middle - start)
-        for start, middle, end in zip(starts, middles, ends, strict=False)
+        SortedKeys(keys[start:end], [0, middle - start, end - start], middle - start, of_parts)
+        for start, middle, end, *of_parts in parts
     ]
 
 

@@ -123,16 +123,12 @@ class GradedRows:
     def of(cls, labels: Array, scores: Array, weights: Array | None) -> GradedRows:
         """Return checked rows."""
         rows = cls(weighted=weights is not None)
-        rows.add(labels, scores, weights)
-        return rows
-
-    def add(self, labels: Array, scores: Array, weights: Array | None) -> None:
-        """Add checked rows."""
         columns: tuple[Array, ...] = tuple(own.astype(np.float64) + 0.0 for own in (labels, scores))  # no -0.0
         if weights is not None:
             kept = weights > 0
             columns = (*(own[kept] for own in columns), weights[kept].astype(np.float64))
-        self._parts.append(columns)
+        rows._parts.append(columns)
+        return rows
 
     def merge(self, other: GradedRows) -> None:
         """Add the rows of another state."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.scored.areas import area_up_to, cumulative, standardised
+from fastrec.scored.areas import area_up_to, cumulative
 from fastrec.scored.sorting import Runs
 
 Array = np.ndarray[Any, Any]
@@ -42,11 +42,18 @@ class CurvePart(NamedTuple):
         return runs._replace(scores=-runs.scores[::-1], positives=runs.negatives[::-1], negatives=runs.positives[::-1])
 
     def scaled(self, area: Any) -> float:
-        """Return the area as the scale has it."""
+        """Return the area as the scale has it.
+
+        McClish's correction has 1/2 for chance and 1 for a perfect order. Above a lower limit, it would fall below 0
+        for orders worse than chance, so these have the area over twice that of chance.
+        """
         low, high = self.limits
-        if self.scale == "mcclish":
-            return standardised(area, low, high)
-        return float(min(area / (high - low), 1) if self.scale == "width" else area)
+        if self.scale != "mcclish":
+            return float(min(area / (high - low), 1) if self.scale == "width" else area)
+        chance = (high * high - low * low) / 2
+        if low and area < chance:
+            return float(max(0, area / (2 * chance)))
+        return float(min(1, (1 + (area - chance) / (high - low - chance)) / 2))
 
     def slope(self, area: Any) -> float:
         """Return the slope of the scaled area in the area; at that of chance, where there are two, that above it."""
@@ -57,20 +64,17 @@ class CurvePart(NamedTuple):
         return float(1 / own[self.scale])
 
 
-def part_of_counts(runs: Runs, part: CurvePart) -> float:
-    """Return the exact area under a part of the curve of counted rows; NaN for one class."""
-    area = _counted_area(part.of(runs), part)
-    return math.nan if area is None else part.scaled(area)
-
-
-def _counted_area(runs: Runs, part: CurvePart) -> Fraction | None:
+def _counted_area(runs: Runs, part: CurvePart) -> Fraction:
     """Return the exact area of a part of the curve of counted rows, whose false positive rate has the limits."""
     low, high = (area_up_to(runs, limit) for limit in part.limits)
-    return None if low is None or high is None else high - low
+    return high - low
 
 
-def part_of_weights(runs: Runs, part: CurvePart) -> float:
-    """Return the area under a part of the curve of weighted rows; NaN for one class."""
+def area_of_part(runs: Runs, part: CurvePart) -> float:
+    """Return the area under a part of the curve, exact for counted rows; NaN for one class."""
+    if runs.positives.dtype.kind == "i":
+        has_classes = runs.positives.any() and runs.negatives.any()
+        return part.scaled(_counted_area(part.of(runs), part)) if has_classes else math.nan
     curve = _curve(runs)
     if curve is None:
         return math.nan

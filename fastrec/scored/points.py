@@ -24,14 +24,14 @@ def _share(name: str, tp: Any, fp: Any, positives: Any, negatives: Any) -> tuple
 class CumulativeRows(NamedTuple):
     """Weights of both classes at or above each distinct score, from no row on, scores descending.
 
-    `exact` returns the sums of weights at places as integers of one unit, those of all rows last; None for counts,
-    which are exact. Rounding never decides whether a rate reaches a limit.
+    `exact` returns the sums of weights at places as integers of one unit, those of all rows last. Rounding never
+    decides whether a rate reaches a limit.
     """
 
     tp: Array
     fp: Array
     rows: int
-    exact: Callable[[Array], list[tuple[int, int]]] | None
+    exact: Callable[[Array], list[tuple[int, int]]]
 
     def rate(self, name: str) -> Array:
         """Return a rate at each place; NaN for 0 / 0."""
@@ -43,13 +43,13 @@ class CumulativeRows(NamedTuple):
     def reaching(self, name: str, limit: float, *, last: bool) -> int | None:
         """Return the last or the first place where the double nearest to a rate is at least the limit."""
         rates = self.rate(name)
-        slack = 0.0 if self.exact is None else (self.rows + 1) * ROUNDING
+        slack = 0.0 if self.tp.dtype.kind == "i" else (self.rows + 1) * ROUNDING  # quotients of counts round once
         sure = np.flatnonzero(rates >= limit + slack)
         bound = int(sure[-1 if last else 0]) if len(sure) else None
         near = np.flatnonzero(np.abs(rates - limit) <= slack)
         if bound is not None:
             near = near[near > bound] if last else near[near < bound]
-        if self.exact is None or not len(near):
+        if not len(near):
             return bound
         near = near[::-1] if last else near
         *sums, whole = self.exact(near)
@@ -99,11 +99,6 @@ def _is_nearer(curve: CumulativeRows, before: int, after: int, gaps: tuple[Any, 
     """Return whether the rates are at most as far apart before the crossing as after it."""
     if abs(gaps[0] - gaps[1]) > (curve.rows + 1) * ROUNDING:
         return bool(gaps[0] < gaps[1])
-    places = np.array([before, after])
-    if curve.exact is None:
-        sums = [(int(curve.tp[at]), int(curve.fp[at])) for at in (before, after, -1)]
-    else:
-        sums = curve.exact(places)
-    *points, (positives, negatives) = sums
+    *points, (positives, negatives) = curve.exact(np.array([before, after]))
     distances = [abs(fp * positives - (positives - tp) * negatives) for tp, fp in points]
     return distances[0] <= distances[1]

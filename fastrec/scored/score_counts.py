@@ -35,7 +35,7 @@ from fastrec.scored.influence import (
     values_of_rows,
 )
 from fastrec.scored.keys import SortedKeys, sort_rows
-from fastrec.scored.partial import CurvePart, log_area, part_of_counts, part_of_weights, slopes_of_part
+from fastrec.scored.partial import CurvePart, area_of_part, log_area, slopes_of_part
 from fastrec.scored.points import CumulativeRows, equal_error_rate, rate_where
 from fastrec.scored.sorting import (
     Runs,
@@ -69,11 +69,6 @@ class BinSums(NamedTuple):
     scores: Array  # of w s
     gaps: Array  # of w (s - y)
 
-    @property
-    def ece(self) -> float:
-        """Expected calibration error; NaN without rows."""
-        return self.distance("l1")
-
     def distance(self, norm: str) -> float:
         """Return a norm of the distances between the mean score and the share of positives; NaN without rows.
 
@@ -86,15 +81,6 @@ class BinSums(NamedTuple):
             return math.fsum(np.abs(self.gaps)) / rows
         shares = np.minimum(np.abs(self.gaps / self.weights), 1.0)
         return float(shares.max()) if norm == "max" else math.sqrt(math.fsum(self.weights * shares**2) / rows)
-
-
-def auc_of_rows(
-    labels: Array, scores: Array, weights: Array | None = None, *, max_fpr: float | None = None, n_threads: int = 1
-) -> float:
-    """Return the `auc` of checked rows, as `ScoreCounts.add` takes them; raise InputError for a NaN score."""
-    counts = ScoreCounts(weighted=weights is not None)
-    counts.add(labels, scores, weights, n_threads=n_threads)
-    return counts.auc(max_fpr)
 
 
 class ScoreCounts:
@@ -144,6 +130,13 @@ class ScoreCounts:
         refuse_nan(scores, "scores")
         kept = weights > 0
         self._rows.append(ScoredRows(labels[kept].view(np.int8), scores[kept], weights[kept]))
+
+    @classmethod
+    def of_rows(cls, labels: Array, scores: Array, weights: Array | None = None, *, n_threads: int = 1) -> ScoreCounts:
+        """Return the counts of checked rows, as `add` takes them; raise InputError for a NaN score."""
+        state = cls(weighted=weights is not None)
+        state.add(labels, scores, weights, n_threads=n_threads)
+        return state
 
     @classmethod
     def of_keys(cls, keys: SortedKeys) -> ScoreCounts:
@@ -349,8 +342,7 @@ class ScoreCounts:
 
     def part_of_auc(self, *of: Any) -> float:
         """Return the area under a part of the ROC curve, given by the fields of `CurvePart`; NaN for one class."""
-        part = CurvePart(*of)
-        return part_of_weights(self.runs(), part) if self.weighted else part_of_counts(self.runs(), part)
+        return area_of_part(self.runs(), CurvePart(*of))
 
     def effects_on_part(self, rows: BatchRows, *of: Any) -> Array | None:
         """Return the effects of users' rows on that area, to first order (n_users,); None for one class."""
@@ -378,22 +370,18 @@ class ScoreCounts:
     def _curve(self) -> CumulativeRows:
         runs = self.runs()
         tp, fp = cumulative(runs.positives), cumulative(runs.negatives)
-        return CumulativeRows(
-            tp, fp, runs.positive_rows + runs.negative_rows, self._exact_sums if self.weighted else None
-        )
+        exact = self._exact_sums if self.weighted else lambda at: np.stack([tp, fp], axis=1)[[*at, -1]].tolist()
+        return CumulativeRows(tp, fp, runs.positive_rows + runs.negative_rows, exact)
 
     def _exact_sums(self, places: Array) -> list[tuple[int, int]]:
         """Return the weights of positive and negative rows at or above places of the curve, and of all, as integers."""
         ((labels, scores, weights),) = self._rows  # `runs` has joined all rows
         assert weights is not None
-        limits = np.append(np.inf, self.runs().scores[::-1])[places]
-        order = np.lexsort((-scores, labels))  # negatives first
-        n_negatives = int((labels == 0).sum())
-        negatives, positives = scores[order[:n_negatives]], scores[order[n_negatives:]]
-        above = [len(own) - np.searchsorted(own[::-1], limits) for own in (negatives, positives)]
-        for own in above:
-            own[places == 0] = 0
-        ends = np.r_[above[0], n_negatives, above[1] + n_negatives, len(scores)]
+        known = self.runs().scores
+        last = len(known) + 1  # the place from which all rows count
+        keys = last - np.searchsorted(known, scores, side="right") + labels * np.int64(last + 1)  # negatives first
+        order = np.argsort(keys)
+        ends = np.searchsorted(keys[order], np.add.outer([0, last + 1], [*places, last]), side="right").ravel()
         sums, _ = exact_sums(weights[order], ends)
         n = len(places) + 1
         return [(tp - sums[n - 1], fp) for fp, tp in zip(sums[:n], sums[n:], strict=True)]
@@ -435,18 +423,15 @@ class ScoreCounts:
             return full, starts[full], ends[full]
         if not n:
             return (np.zeros(0, np.int64),) * 3
-        own = self._bins_of_rows(bins) if self.weighted else _quantile_bins(rows, np.arange(n), bins)
+        first_rows = np.arange(n)
+        if self.weighted:  # from the weights of single rows: those of `runs`, which has joined all rows, are rounded
+            ((_, scores, weights),) = self._rows
+            assert weights is not None
+            order = np.argsort(scores)
+            rows, first_rows = weights[order], np.searchsorted(scores[order], self.runs().scores)
+        own = _quantile_bins(rows, first_rows, bins)
         starts = np.flatnonzero(np.diff(own, prepend=-1))
         return own[starts], starts, np.r_[starts[1:], n]
-
-    def _bins_of_rows(self, bins: int) -> Array:
-        """Return the bin of each distinct score, from the weights of single rows: weights in `runs` are rounded."""
-        ((_, scores, weights),) = self._rows  # `runs` has joined all rows
-        assert weights is not None
-        order = np.argsort(scores)
-        ordered = scores[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        return _quantile_bins(weights[order], starts, bins)
 
 
 def _quantile_bins(weights: Array, starts: Array, bins: int) -> Array:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastrec.exceptions import InputError, RowNumber
-from fastrec.inputs.columns import SCORES
+from fastrec.inputs.columns import SCORES, refuse_nan
 from fastrec.inputs.ragged import read_only
 from fastrec.kernels import sorting as kernels
 from fastrec.runtime.launcher import call, launch
@@ -22,6 +21,7 @@ N_BUCKETS = 256  # enough that a bucket of 100M rows fits a cache, few enough to
 N_WIDE_BUCKETS = 512  # of rows of 16 bytes
 ROWS_PER_BUCKET = 1 << 14  # at least: each bucket takes some calls of Python
 NOTHING = np.empty(0, np.uint64)
+NO_CODES = np.empty(0, np.int32)
 DIGIT_BITS = 31  # of weights that are added as integers
 
 
@@ -29,16 +29,13 @@ class Form(NamedTuple):
     """Layout of floats of one width, and how many leading bits name a bin: 7 or 8 after the exponent."""
 
     bits: Any
-    floats: Any
-    sign: int
     infinity: int
-    width: int
     bin_bits: int
 
 
 FORMS = {
-    4: Form(np.uint32, np.float32, 1 << 31, 0x7F80_0000, 32, 16),
-    8: Form(np.uint64, np.float64, 1 << 63, 0x7FF0_0000_0000_0000, 64, 20),
+    4: Form(np.uint32, 0x7F80_0000, 16),
+    8: Form(np.uint64, 0x7FF0_0000_0000_0000, 20),
 }
 
 
@@ -80,18 +77,19 @@ class Buckets(NamedTuple):
         return list(itertools.starmap(slice, itertools.pairwise(self.edges.tolist())))
 
 
-def plan_buckets(bits: Array, form: Form, n_threads: int, n_buckets: int = N_BUCKETS) -> Buckets:
+def plan_buckets(scores: Array, n_threads: int, n_buckets: int = N_BUCKETS) -> Buckets:
     """Return buckets of about equally many rows, given by their scores; raise InputError for a NaN."""
-    n = len(bits)
+    form, n = FORMS[scores.itemsize], len(scores)
     few = n < FEW_ROWS
     bin_bits = 1 if few else min(form.bin_bits, n.bit_length() - 4)  # far fewer bins than rows
-    shift = form.width - bin_bits
+    shift = 8 * scores.itemsize - bin_bits
     n_chunks = 1 if n < SMALL_ROWS else n_threads
     cuts = chunks_of(n, n_chunks)
-    counts, found = np.zeros((n_chunks, 1 << bin_bits), np.int64), np.empty(n_chunks, np.int64)
-    given = (bits, cuts, form.infinity, shift, counts, found)
+    counts, has_nan = np.zeros((n_chunks, 1 << bin_bits), np.int64), np.empty(n_chunks, np.bool_)
+    given = (read_only(scores.view(form.bits)), NO_CODES, cuts, form.infinity, shift, counts, has_nan)
     launch(kernels.count_bins, n_chunks, *given, work=8 * n, n_threads=n_chunks)
-    refuse_found(found, cuts)
+    if has_nan.any():
+        refuse_nan(scores, SCORES)
     total = counts.sum(axis=0)
     before = np.cumsum(total) - total
     bucket = before // max(n // n_buckets, 1 if few else ROWS_PER_BUCKET)
@@ -117,13 +115,6 @@ def chunks_of(n: int, n_chunks: int) -> Array:
     return read_only(n * np.arange(n_chunks + 1) // n_chunks)
 
 
-def refuse_found(found: Array, cuts: Array) -> None:
-    """Reject the first NaN that was found in a chunk; `found` is relative to the start of the chunk, or -1."""
-    for start, at in zip(cuts.tolist(), found.tolist(), strict=False):
-        if at >= 0:
-            raise InputError(SCORES, " must not be NaN, found NaN", RowNumber.at(start + at))
-
-
 def sort_in_buckets(
     labels: Array, scores: Array, n_threads: int, payload: Array = NOTHING, values: Array = NOTHING
 ) -> tuple[Array, Buckets]:
@@ -132,13 +123,10 @@ def sort_in_buckets(
     Keys take as many bytes as scores. `payload`, if any, gets the values of rows in their order, or their numbers.
     """
     form = FORMS[scores.itemsize]
-    bits, keys = read_only(scores.view(form.bits)), np.empty(len(scores), form.bits)
-    buckets = plan_buckets(bits, form, n_threads, N_WIDE_BUCKETS if len(payload) else N_BUCKETS)
-    columns, n_chunks, parts = (
-        (bits, read_only(labels.view(np.int8)), read_only(values)),
-        len(buckets.places),
-        buckets.parts(),
-    )
+    keys = np.empty(len(scores), form.bits)
+    buckets = plan_buckets(scores, n_threads, N_WIDE_BUCKETS if len(payload) else N_BUCKETS)
+    n_chunks, parts = len(buckets.places), buckets.parts()
+    columns = map(read_only, (scores.view(form.bits), labels.view(np.int8), NO_CODES, values))
     given = (*columns, buckets.cuts, buckets.shift, buckets.bucket_of, buckets.places, keys, payload)
     launch(kernels.scatter, n_chunks, *given, work=8 * len(keys), n_threads=n_chunks)
 
@@ -172,9 +160,7 @@ def _sort_pairs(keys: Array, payload: Array) -> None:
 
 def scores_of(keys: Array, *, below: bool) -> Array:
     """Return the scores of keys without their top bit, which is 0 for scores below 0, as float64."""
-    form = FORMS[keys.itemsize]
-    bits = keys.dtype.type(2 * form.sign - 1) - keys if below else keys
-    scores: Array = bits.view(form.floats).astype(np.float64)
+    scores: Array = (~keys if below else keys).view(f"f{keys.itemsize}").astype(np.float64)
     return scores
 
 

@@ -1,19 +1,15 @@
 """Segments of rows: each has what its rows alone would have, however users, batches and threads divide the rows."""
 
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import fastrec
 from fastrec.evaluation import row_segments
 from fastrec.inputs import grouping, row_groups
-from support import score_oracle, strategies
+from support import score_oracle
 from support.bits import group_bits, mean_bits, user_bits
-from support.list_calls import CI
 from support.row_users import ASKS, N_ITEMS, N_USERS, ORDER_OF_ROWS, TEXTS, USERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastrec.exceptions.FastrecWarning")
@@ -101,35 +97,6 @@ def test_against_the_definition(form: str) -> None:
             assert own["log_loss"].std_error == pytest.approx(error, rel=1e-9)
         else:
             assert np.isnan(own["log_loss"].std_error)
-
-
-@pytest.mark.thorough(except_for="False-False|True-True")
-@pytest.mark.parametrize(("weighted", "row_weights"), KINDS)
-@CI
-@given(data=st.data())
-def test_any_split_and_any_order_of_merging(weighted: bool, row_weights: bool, data: st.DataObject) -> None:
-    texts = ["auc", "log_loss", "ece"] if row_weights else FEW
-    kind = {"weighted": weighted, "row_weights": row_weights}
-
-    def add(to: fastrec.ScoreEvaluator, users: Any) -> None:
-        ids, rows = np.arange(N_USERS)[users], row_places(users)
-        named = {name: labels[rows] for name, labels in SEGMENTS.items()}
-        to.update(**USERS.call(users, **kind), user_ids=ids, row_groups=named)
-
-    whole = fastrec.ScoreEvaluator(texts, n_items=N_ITEMS)
-    add(whole, ALL)
-    edges = sorted(data.draw(st.lists(st.integers(0, 14).map(lambda nth: 50 * nth), max_size=4)))
-    parts = []
-    for start, end in zip([0, *edges], [*edges, N_USERS], strict=True):
-        if not parts or data.draw(st.booleans(), label="in an evaluator of its own"):
-            parts.append(fastrec.ScoreEvaluator(texts, n_items=N_ITEMS))
-        add(parts[-1], slice(start, end))
-    if data.draw(st.booleans(), label="travelled"):
-        parts = [pickle.loads(pickle.dumps(part)) for part in parts]
-    found, expected = strategies.merged(data, parts).result(), whole.result()
-    assert mean_bits(found.estimates) == mean_bits(expected.estimates)
-    assert group_bits(found) == group_bits(expected)
-    assert found.settings == expected.settings
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -330,7 +297,10 @@ def test_keeping_values_or_segments_changes_no_number() -> None:
     call = USERS.call(ALL)
     plain, kept = evaluate(FEW, call), evaluate(FEW, call, row_groups=SEGMENTS, per_user=True)
     segmented = evaluate(FEW, call, row_groups=SEGMENTS)
-    assert mean_bits(kept.estimates) == mean_bits(plain.estimates) == mean_bits(segmented.estimates)
+    bare = evaluate(FEW, {name: own for name, own in call.items() if name != "groups"})
+    assert mean_bits(bare.estimates) == mean_bits(plain.estimates) == mean_bits(segmented.estimates)
+    assert mean_bits(kept.estimates) == mean_bits(plain.estimates)
+    assert group_bits(evaluate(FEW, call | {"groups": ["all"] * N_USERS})) == {"group=all": mean_bits(bare.estimates)}
     assert group_bits(kept) == group_bits(segmented)
     assert group_bits(plain).items() <= group_bits(kept).items()
     assert user_bits(kept) == user_bits(evaluate(FEW, call, per_user=True))

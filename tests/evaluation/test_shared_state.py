@@ -77,11 +77,11 @@ KINDS: dict[str, Any] = {"lists": (lists, State), "rows": (rows, State), "histog
 
 def hold(monkeypatch: pytest.MonkeyPatch, kind: str, pause: Pause) -> None:
     """Stop changes half way from now on."""
-    owner, name = KINDS[kind][1], "refuse_found" if kind == "histogram" else "add"
+    owner, name = KINDS[kind][1], "launch" if kind == "histogram" else "add"
     whole = getattr(owner, name)
 
-    def half(*arguments: Any) -> Any:
-        found = whole(*arguments)
+    def half(*arguments: Any, **options: Any) -> Any:
+        found = whole(*arguments, **options)
         pause()
         return found
 
@@ -192,8 +192,8 @@ def pause(*_):
     reached.set()
     released.wait(60)
 def stopping(whole):
-    def half(*arguments):
-        found = whole(*arguments)
+    def half(*arguments, **options):
+        found = whole(*arguments, **options)
         pause()
         return found
     return half
@@ -313,7 +313,7 @@ seen = ScoreHistogram(16)
 add = lambda: seen.add(np.array([0, 1], np.int8), np.array([0.25, 0.5]))
 add()
 from fastrec.scored import histogram
-histogram.refuse_found = stopping(histogram.refuse_found)
+histogram.launch = stopping(histogram.launch)
 print(while_held(lambda: says_that_it_is_torn(seen.auc) and says_that_it_is_torn(add), add), seen.auc())
 """
     assert run(code) == ["0 1.0"]

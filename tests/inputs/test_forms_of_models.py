@@ -329,3 +329,11 @@ def test_n_items_is_at_least_what_the_model_scores() -> None:
 
 def mean_coverage(n_items: int) -> float:
     return len(set(np.argsort(-SCORES)[:, :2].ravel().tolist())) / n_items
+
+
+@pytest.mark.parametrize("name", ["exclude", "candidates"])
+def test_an_empty_batch_of_a_model_has_empty_sides(name: str) -> None:
+    evaluator = fastrec.Evaluator("recall@1")
+    evaluator.update_model(SCORES, [], users=[], **{name: []})
+    evaluator.update_model(SCORES, [[1]], users=[0], **{name: [[1]]})
+    assert evaluator.result().users["total"] == 1

@@ -18,7 +18,7 @@ from fastrec.scored import sorting
 from fastrec.scored.auc import AucTest, auc, auc_test
 from fastrec.scored.curves import PrCurve, RocCurve, break_even_point, compare_curves, pr_curve, roc_curve
 from fastrec.scored.histogram import ScoreHistogram, bounded_auc
-from fastrec.scored.score_counts import ScoreCounts, auc_of_rows
+from fastrec.scored.score_counts import ScoreCounts
 from support import score_oracle
 from support.arrays import area_of_trapezoids
 from support.strategies import SCORES
@@ -466,14 +466,14 @@ def large_rows(dtype: Any, weight: str, *, n: int = 150_001, distinct: int | Non
 def test_threads_and_order_change_no_bit(dtype: Any, weight: str, distinct: int | None) -> None:
     labels, scores, weights = large_rows(dtype, weight, distinct=distinct)
     limits = (None, 0.05)
-    once = [bits(auc_of_rows(labels, scores, weights, max_fpr=limit)) for limit in limits]
+    once = [bits(ScoreCounts.of_rows(labels, scores, weights).auc(limit)) for limit in limits]
     for n_threads in (2, 3, 7):
         found = [auc(labels, scores, sample_weight=weights, max_fpr=x, n_threads=n_threads) for x in limits]
         assert list(map(bits, found)) == once
     random = np.random.default_rng(0)
     order = random.permutation(len(labels))
     mixed = labels[order], scores[order], None if weights is None else weights[order]
-    assert [bits(auc_of_rows(*mixed, max_fpr=limit, n_threads=2)) for limit in limits] == once
+    assert [bits(ScoreCounts.of_rows(*mixed, n_threads=2).auc(limit)) for limit in limits] == once
     assert values_of(state_of(*mixed)) == values_of(state_of(labels, scores, weights))
 
 
@@ -488,11 +488,11 @@ def test_buckets_find_what_one_sort_finds(monkeypatch: pytest.MonkeyPatch, dtype
     """With buckets for few rows, their edges meet every kind of score."""
     labels, scores, weights = large_rows(dtype, weight, n=600)
     scores[::7], scores[3::11], scores[5::13], scores[6::17] = 0.0, -0.0, np.inf, -np.inf
-    expected = [bits(auc_of_rows(labels, scores, weights, max_fpr=x)) for x in (None, *LIMITS[:-1])]
+    expected = [bits(ScoreCounts.of_rows(labels, scores, weights).auc(x)) for x in (None, *LIMITS[:-1])]
     for name in ("SMALL_ROWS", "FEW_ROWS", "ROWS_PER_BUCKET"):
         monkeypatch.setattr(sorting, name, 100)
     for n_threads in (1, 4):
-        found = [auc_of_rows(labels, scores, weights, max_fpr=x, n_threads=n_threads) for x in (None, *LIMITS[:-1])]
+        found = [ScoreCounts.of_rows(labels, scores, weights, n_threads=n_threads).auc(x) for x in (None, *LIMITS[:-1])]
         assert list(map(bits, found)) == expected
 
 
@@ -872,3 +872,22 @@ def test_arrays_that_start_at_odd_bytes() -> None:
     assert not shifted.flags.aligned
     assert auc(labels, shifted) == bounded_auc(labels, shifted, bits=22).auc == auc(labels, scores)
     assert auc(labels, scores, sample_weight=shifted**2) == auc(labels, shifted, sample_weight=scores**2)
+
+
+@pytest.mark.parametrize(
+    ("bins", "counts", "match"),
+    [
+        ([1.5], [1], r"^bins must hold integers, found 1\.5 at row 0$"),
+        ([1, 2], [1], r"^bins, negatives and positives must have the same length, found \[2, 1, 1\]$"),
+        ([1 << 16], [1], "^bins must be from 0 to 65,535, found 65,536$"),
+        ([1, 1], [1, 1], "^bins must hold each bin once, found one twice$"),
+        ([1], [-1], "^negatives must be from 0 to 9,007,199,254,740,992, found -1$"),
+    ],
+)
+def test_a_histogram_refuses_other_bins(bins: list[Any], counts: list[int], match: str) -> None:
+    histogram = ScoreHistogram(16)
+    histogram.add([0, 1, 1], [0.5, 0.25, 0.5])
+    before = histogram.estimate()
+    with pytest.raises(InputError, match=match):
+        histogram.add_bins(bins, counts, counts)
+    assert histogram.estimate() == before

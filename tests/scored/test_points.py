@@ -100,11 +100,10 @@ def test_states_of_graded_rows_merge_in_any_order() -> None:
     for own in (None, weights):
         parts = []
         for start in (0, 20, 70):
-            part, cut = GradedRows(weighted=own is not None), slice(start, {0: 20, 20: 70, 70: 90}[start])
-            part.add(labels[cut], scores[cut], None if own is None else own[cut])
+            cut = slice(start, {0: 20, 20: 70, 70: 90}[start])
+            part = GradedRows.of(labels[cut], scores[cut], None if own is None else own[cut])
             parts.append(GradedRows.unpack(part.pack(), weighted=own is not None))
-        whole = GradedRows(weighted=own is not None)
-        whole.add(labels, scores, own)
+        whole = GradedRows.of(labels, scores, own)
         last, *others = parts[::-1]
         for part in others:
             last.merge(part)

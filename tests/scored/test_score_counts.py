@@ -229,7 +229,7 @@ def test_keys_are_counted_when_rows_are_added_or_packed() -> None:
     assert of_codes[0].auc() == area  # merging leaves the others alone
     again = ScoreCounts.unpack(of_codes[1].pack(), weighted=False)
     assert numbers(again) == numbers(of_codes[1])
-    assert math.isnan(ScoreCounts.of_keys(keys.SortedKeys(np.zeros(0, np.uint32), [0], 0)).auc_error().std_error)
+    assert math.isnan(ScoreCounts.of_keys(keys.SortedKeys(np.zeros(0, np.uint32), [0], 0, [])).auc_error().std_error)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
