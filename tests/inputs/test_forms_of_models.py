@@ -334,6 +334,6 @@ def mean_coverage(n_items: int) -> float:
 @pytest.mark.parametrize("sides", [{"exclude": [[0]]}, {"candidates": [[0, 1]]}])
 def test_an_empty_batch_of_a_model_has_empty_sides(sides: dict[str, Any]) -> None:
     evaluator = fastrec.Evaluator("recall@1")
-    evaluator.update_model(SCORES, [], users=[], **dict.fromkeys(sides, []))
+    evaluator.update_model(SCORES, [], users=[], **{name: [] for name in sides})
     evaluator.update_model(SCORES, [[1]], users=[0], **sides)
     assert evaluator.result().users["total"] == 1
