@@ -14,7 +14,7 @@ import numpy as np
 
 from fastrec.counterfactual.estimators import ESTIMATORS, Estimator
 from fastrec.evaluation.engine import sum_exactly
-from fastrec.evaluation.exact import SQUARE_BITS, as_fraction, weighted_mean_and_error
+from fastrec.evaluation.exact import SQUARE_BITS, as_fraction, join_digits, weighted_mean_and_error
 from fastrec.inputs.ragged import longest_row
 from fastrec.kernels import weights as kernels
 from fastrec.kernels.codes import BLOCK, DIGITS, GENERAL_SCALE
@@ -381,7 +381,7 @@ class _Adding:
         for policy in range(len(self.sums))[::-1]:
             own = moments if policy == 0 or moments is None else moments.of_policy(policy)
             sums, n_slates = self.sums[policy], len(self._policies[policy].indptr) - 1
-            totals = tuple((int(own[0]), int(own[1])) for own in _integers(sums.totals))
+            totals = tuple((int(own[0]), int(own[1])) for own in join_digits(sums.totals))
             counts, largest = tuple(sums.counts.sum(axis=0).tolist()), float(sums.largest.max())
             by_user = self._users is not None
             made = SlateSums(self._name, self._clip, n_slates, counts, largest, totals, own, by_user, made)
@@ -405,12 +405,3 @@ def _memory(n_bins: int, longest: int) -> kernels.Sums:
         largest.view(np.int64),
         np.zeros((n_bins, 2), np.int64),
     )
-
-
-def _integers(digits: Array) -> Array:
-    """Return the integers of which the last axis holds base 2^32 digits, and the first axis parts, as objects."""
-    found = np.zeros(digits.shape[1:-1], object)
-    places = np.argwhere(digits)
-    for value, (_, *place, digit) in zip(digits[digits != 0].tolist(), places.tolist(), strict=True):
-        found[tuple(place)] += value << (32 * digit)
-    return found

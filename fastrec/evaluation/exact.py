@@ -31,9 +31,17 @@ def sum_digits(fixed: Array, general: Array) -> Array:
     totals = np.zeros((n_groups, n_fixed + general.shape[1], 2), dtype=object)
     places = fixed.astype(object).reshape(n_groups, n_fixed, 2, 3)
     totals[:, :n_fixed] = places[..., 0] * (1 << 64) + places[..., 1] * (1 << 32) + places[..., 2]
-    for group, row, moment, digit in np.argwhere(general).tolist():
-        totals[group, n_fixed + row, moment] += int(general[group, row, moment, digit]) << (32 * digit)
+    totals[:, n_fixed:] = join_digits(general[None])
     return totals
+
+
+def join_digits(digits: Array) -> Array:
+    """Return the integers of which the last axis holds base 2^32 digits, and the first axis parts, as objects."""
+    joined = np.zeros(digits.shape[1:-1], object)
+    places = np.argwhere(digits)
+    for value, (_, *place, digit) in zip(digits[digits != 0].tolist(), places.tolist(), strict=True):
+        joined[tuple(place)] += value << (32 * digit)
+    return joined
 
 
 def as_fraction(total: int, scale: int) -> Fraction:

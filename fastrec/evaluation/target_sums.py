@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastrec.evaluation.exact import join_digits
 from fastrec.evaluation.row_rules import weights_of
 from fastrec.exceptions import InputError
 from fastrec.inputs.ragged import read_only
@@ -84,16 +85,7 @@ def _sums_of_targets(
     digits = np.zeros((len(edges) - 1, n_codes, *SHAPE, N_TARGET_DIGITS), np.int64)
     given = (*map(read_only, (labels, scores, own, of_rows, edges)), digits)
     launch(add_targets, len(digits), *given, work=600 * len(labels), n_threads=n_threads)
-    sums = sum(map(_joined, digits), np.zeros((n_codes, *SHAPE), object))
-    return [TargetSums(own, weighted=weights is not None) for own in sums]
-
-
-def _joined(digits: Array) -> Array:
-    """Return the integers that digits stand for."""
-    sums = np.zeros(digits.shape[:-1], object)
-    for code, nth, digit in np.argwhere(digits).tolist():
-        sums[code, nth] += int(digits[code, nth, digit]) << (32 * digit)
-    return sums
+    return [TargetSums(own, weighted=weights is not None) for own in join_digits(digits)]
 
 
 def collect_targets(sides: RowSides, _: float, __: Keys, n_threads: int) -> Iterator[Collected]:
