@@ -157,6 +157,17 @@ def test_findings_about_relevance_follow_min_gain() -> None:
     assert lines([{1: 1.0, 2: 2.0}], min_gain=4)[0].startswith("no row of the truth has a gain of at least 4 (2 rows)")
 
 
+@pytest.mark.parametrize("common", [[], [0]])
+def test_numbers_of_items_have_nothing_in_common_only_if_no_row_has(common: list[int]) -> None:
+    n = 5000
+    recs = np.append(np.arange(n), 10 * n), np.array([0, *range(1, n + 2)])
+    truth = np.append(np.arange(n) + 2 * n, [10 * n] if common else [11 * n]), np.array([0, *range(1, n + 2)])
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        fastrec.evaluate(recs, truth, "hit_rate@1")
+    assert any("item ids look like" in str(each.message) for each in found) is not bool(common)
+
+
 def test_batches_without_evidence_count() -> None:
     rng = np.random.default_rng(0)
     whole = fastrec.Evaluator("mrr")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from fastrec.checks import counted
-from fastrec.exceptions import Argument, InputError, Text, shown
+from fastrec.exceptions import Argument, InputError, Text, shortened, shown
 
 MAX_EXAMPLES = 3
 NO_COMMON_ID = "no_common_id"  # only explains another warning
@@ -56,6 +56,12 @@ class _Kind(NamedTuple):
 def remark(text: str) -> Evidence:
     """Return evidence that is enough by itself, for a finding of any text."""
     return Evidence("remark", 1, 1, (), text)
+
+
+def evidence_of_no_common_id(role: str, ours: Sequence[Any] = (), theirs: Sequence[Any] = ()) -> Evidence:
+    """Return evidence of a batch that no id of the truth is one of the lists; without ids, that some are."""
+    first = [f"{shortened(min(theirs))} in recs and {shortened(min(ours))} in truth"] if len(ours) else []
+    return Evidence(NO_COMMON_ID, len(first), 1, tuple(first), role)
 
 
 def add_evidence(

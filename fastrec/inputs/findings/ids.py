@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from fastrec.exceptions import shortened, shown
-from fastrec.inputs.findings.evidence import MAX_EXAMPLES, NO_COMMON_ID, Evidence
+from fastrec.inputs.findings.evidence import MAX_EXAMPLES, Evidence, evidence_of_no_common_id
 from fastrec.inputs.ids import spell
 
 Array = np.ndarray[Any, Any]
@@ -80,12 +80,6 @@ def evidence_of_ids(
     yield Evidence("ids_differ", count, n, tuple(sorted(shown)[:MAX_EXAMPLES]), (role, side))
     if side == "truth":
         yield evidence_of_no_common_id(role, *((ours, theirs) if len(unmatched) == n else ()))
-
-
-def evidence_of_no_common_id(role: str, ours: Sequence[Any] = (), theirs: Sequence[Any] = ()) -> Evidence:
-    """Return evidence of a batch that no id of the truth is one of the lists; without ids, that some are."""
-    first = [f"{shortened(min(theirs))} in recs and {shortened(min(ours))} in truth"] if len(ours) else []
-    return Evidence(NO_COMMON_ID, len(first), 1, tuple(first), role)
 
 
 def to_look_at(n_rows: int) -> int:

@@ -9,8 +9,8 @@ import numpy as np
 
 from fastrec.checks import MinGain
 from fastrec.inputs.arrays import FlatSide, RawSide
-from fastrec.inputs.findings.evidence import FEW_LISTS, NO_LIST, Evidence
-from fastrec.inputs.findings.ids import evidence_of_cells, evidence_of_ids, evidence_of_no_common_id
+from fastrec.inputs.findings.evidence import FEW_LISTS, NO_LIST, Evidence, evidence_of_no_common_id
+from fastrec.inputs.findings.ids import evidence_of_cells, evidence_of_ids
 from fastrec.inputs.ragged import longest_row
 from fastrec.inputs.sides import SIDES
 
