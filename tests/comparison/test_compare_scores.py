@@ -14,7 +14,6 @@ import fastrec
 from fastrec import ScoreEvaluator
 from fastrec.evaluation import row_reports
 from fastrec.evaluation.rows import RowEvaluation
-from fastrec.inputs import rows as rows_of_input
 from support.processes import check, run
 
 Array = np.ndarray[Any, Any]
@@ -324,7 +323,7 @@ def test_models_side_by_side_and_in_turn_have_the_same_bits(n_threads: int, monk
     models = {name: 1 / (1 + np.exp(-own)) for name, own in models.items()}
     together = fastrec.compare_scores(log.labels, models, **call)
     assert side_by_side.call_count == (1 < n_threads < 6)
-    monkeypatch.setattr(rows_of_input, "ROWS_SIDE_BY_SIDE", 0)
+    monkeypatch.setattr(row_reports, "ROWS_SIDE_BY_SIDE", 0)
     assert fastrec.compare_scores(log.labels, models, **call).rows == together.rows
     assert side_by_side.call_count == (1 < n_threads < 6)
 
@@ -350,7 +349,7 @@ def test_metrics_of_the_caller_are_not_evaluated_side_by_side(monkeypatch: pytes
 @pytest.mark.parametrize("few", [0, 10**6])
 def test_the_error_is_that_of_the_first_model_with_one(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that are no numbers are found before evaluation, NaN within it."""
-    monkeypatch.setattr(rows_of_input, "ROWS_SIDE_BY_SIDE", few)
+    monkeypatch.setattr(row_reports, "ROWS_SIDE_BY_SIDE", few)
     labels, right, nan, text = [0, 1, 0, 1], [0.1, 0.9, 0.3, 0.4], [0.1, math.nan, 0.3, 0.4], ["a", "b", "c", "d"]
     for first, second, error in ((nan, text, fastrec.InputError), (text, nan, fastrec.InputTypeError)):
         with pytest.raises(error, match="b") as found:

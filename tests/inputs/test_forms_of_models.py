@@ -270,7 +270,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (FACTORS, {"item_bias": [1, 1, 1, np.inf, 1], "item_ids": np.array(ITEMS)}, "found inf at row 3, item 'b'"),
     ((None, FACTORS[1]), {}, "user_factors must be 2-D, one row per user, found a NoneType"),
     (({}, FACTORS[1]), {}, "user_factors must be 2-D, one row per user, found a dict"),
-    (SCORES, {"candidates": 5}, "candidates must be a list or an array of ids, found 5"),
+    (SCORES, {"candidates": 5}, "candidates must be a list or an array of ids, each at its position, found an int: 5"),
     (SCORES, {"users": np.array([0, 2**63], np.uint64)}, "users must not exceed 2**63 - 1, found 9223372036854775808"),
     (lambda rows: SCORES[rows], {"n_items": 2**40}, "n_items=1099511627776 is more than a model can score"),
     (lambda rows: "scores", {"n_items": 5}, "the answer of the model must be an array of scores, found a str"),

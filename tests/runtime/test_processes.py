@@ -338,8 +338,8 @@ def test_a_fork_while_another_thread_imports_a_part_of_numpy():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_fork_while_another_thread_imports_kernels():
-    check(run(IMPORTING.replace("LATE", "'fastrec.kernels.sorting'").replace("WORK", "score")), "2")
+def test_a_fork_while_another_thread_imports_what_scored_rows_need():
+    check(run(IMPORTING.replace("LATE", "'fastrec.scored.sorting'").replace("WORK", "score")), "2")
 
 
 OUTLIVING = """

@@ -12,8 +12,8 @@ from fastrec.evaluation.lists import ListEvaluation
 from fastrec.evaluation.rows import RowEvaluation
 from fastrec.exceptions import InputError
 from fastrec.files import job
+from fastrec.files.calls import evaluate_files
 from fastrec.files.columns import ListColumns, RowColumns
-from fastrec.files.evaluate import evaluate_files
 from fastrec.files.lists import evaluate_lists
 from fastrec.files.resources import Resources
 from fastrec.files.rows import evaluate_log
