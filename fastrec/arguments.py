@@ -49,7 +49,7 @@ def pick(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, 
 
 
 def differing(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that a function takes and that are not its defaults."""
+    """Return the options of a function that differ from their defaults."""
     known = options_in(function)
     return {name: value for name, value in options.items() if name in known and value is not known[name].default}
 

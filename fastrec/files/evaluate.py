@@ -50,7 +50,10 @@ SETTINGS = (*options_in(ListEvaluation.__init__), "one_class")  # of lists and o
 def report_of_files(
     recs: Path, truth: Path | None, metrics: str | Iterable[str] | None, asked: dict[str, Any], given: dict[str, Any]
 ) -> Report:
-    """Return the report of a call of `evaluate_files`: its options, and `given`, those that are not its defaults."""
+    """Return the report of a call of `evaluate_files`.
+
+    `asked` has all options of the call, `given` those that differ from their defaults.
+    """
     paths = {"recs": recs, "truth": truth, **{name: asked[name] for name in asked if name in {*SIDES, USERS, ITEMS}}}
     for name, path in paths.items():
         if any(hasattr(path, part) for part in ("columns", "__arrow_c_stream__", "collect_schema")):

@@ -52,7 +52,7 @@ ANY_GAIN = -1.0  # stands for min_gain="any" in kernels, which then see no gains
 UNREAD = "unread"  # stands for the policy no_truth of metrics that read no truth
 INCLUDED, COUNTED = Row(("included",)), Row(("counted",))
 WEIGHT = Row(("given", 0))
-MAX_KEPT_WEIGHTS = 1_000_000
+MAX_KEPT_WEIGHTS = 1_000_000  # 8 MB: a plan keeps no program with larger tables
 
 
 class Accumulated(NamedTuple):
